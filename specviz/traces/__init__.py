@@ -1,0 +1,58 @@
+"""The trace: what happened in a race, token by token, as an immutable stream of events.
+
+Everything meets here. The compute side writes events, the view side reads them, and a trace file is the stream
+itself, one JSON object a line. Standard library only: importing this package loads no torch.
+"""
+
+from specviz.traces.codec import event_from_json, event_to_json
+from specviz.traces.jsonl import TraceWriter, read_trace, write_trace
+from specviz.traces.records import (
+    SCHEMA_VERSION,
+    Alternative,
+    Calibrated,
+    DraftToken,
+    Event,
+    Header,
+    Kind,
+    LaneFinished,
+    LaneInfo,
+    LaneStarted,
+    ModelInfo,
+    RaceFinished,
+    RaceStarted,
+    Reason,
+    Round,
+    RoundDone,
+    TargetToken,
+    Token,
+    Verdict,
+    VerifyCurve,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Alternative",
+    "Calibrated",
+    "DraftToken",
+    "Event",
+    "Header",
+    "Kind",
+    "LaneFinished",
+    "LaneInfo",
+    "LaneStarted",
+    "ModelInfo",
+    "RaceFinished",
+    "RaceStarted",
+    "Reason",
+    "Round",
+    "RoundDone",
+    "TargetToken",
+    "Token",
+    "TraceWriter",
+    "Verdict",
+    "VerifyCurve",
+    "event_from_json",
+    "event_to_json",
+    "read_trace",
+    "write_trace",
+]

@@ -1,0 +1,104 @@
+"""Trace files: one event a line, written as it happens, read back as the same stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from specviz.errors import SpecvizError, TraceError
+from specviz.traces.codec import event_from_json, event_to_json
+from specviz.traces.records import SCHEMA_VERSION, Event, RaceStarted
+
+MAX_TRACE_BYTES = 64 * 1024 * 1024
+
+
+def dumps(event: Event) -> str:
+    """One line of a trace file, without its newline."""
+    return json.dumps(event_to_json(event), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+class TraceWriter:
+    """Appends events to a file as they come, so that a killed run leaves a readable trace."""
+
+    def __init__(self, path: str | Path) -> None:
+        try:
+            self._file: IO[str] = open(path, "w", encoding="utf-8", errors="surrogatepass")
+        except OSError as error:
+            raise TraceError(f"The trace cannot be written to {path}: {error.strerror}.") from error
+
+    def write(self, event: Event) -> None:
+        self._file.write(dumps(event) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def write_trace(path: str | Path, events: Iterable[Event]) -> None:
+    with TraceWriter(path) as writer:
+        for event in events:
+            writer.write(event)
+
+
+def read_trace(path: str | Path) -> Iterator[Event]:
+    """The events of a trace file, in order.
+
+    Raises TraceError, naming the line, where the file is missing, too large, of another schema or broken.
+    """
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > MAX_TRACE_BYTES:
+            limit = MAX_TRACE_BYTES // 1024**2
+            raise TraceError(f"{path.name} is larger than {limit} MB, the limit for a trace.")
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise TraceError(f"The trace {path} cannot be read: {error.strerror}.") from error
+    yield from parse_lines(lines, path.name)
+
+
+def parse_lines(lines: Iterable[bytes | str], name: str = "the trace") -> Iterator[Event]:
+    """Events from the lines of a trace; the first must be a RaceStarted of this schema."""
+    started = False
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        event = _parse(line, f"{name}, line {number}")
+        if not started and not isinstance(event, RaceStarted):
+            raise TraceError(f"{name} does not begin with a RaceStarted event, so it is no trace.")
+        started = True
+        yield event
+    if not started:
+        raise TraceError(f"{name} holds no events.")
+
+
+def _parse(line: bytes | str, where: str) -> Event:
+    try:
+        value = json.loads(line, parse_constant=_refuse_constant)
+        _check_schema(value)
+        return event_from_json(value)
+    except RecursionError as error:
+        raise TraceError(f"{where}: it is nested too deeply.") from error
+    except SpecvizError as error:
+        raise TraceError(f"{where}: {error}") from error
+    except ValueError as error:
+        raise TraceError(f"{where}: it is not JSON.") from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise TraceError(f"{name} is not a number that a trace may hold.")
+
+
+def _check_schema(value: object) -> None:
+    header = value.get("header") if isinstance(value, dict) else None
+    schema = header.get("schema", SCHEMA_VERSION) if isinstance(header, dict) else SCHEMA_VERSION
+    if schema != SCHEMA_VERSION:
+        raise TraceError(f"it has schema {schema!r}; this version reads schema {SCHEMA_VERSION}.")
