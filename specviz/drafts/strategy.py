@@ -1,0 +1,182 @@
+"""What a draft strategy is: a frozen description, the drafter that it starts for a run, and what they exchange.
+
+A strategy is one file in this folder. Its dataclass fields made by `option` are its options: the page builds controls
+from them and the command line parses them, so that a new strategy needs no other edit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from torch import Tensor
+
+from specviz.errors import InputError, PairError
+from specviz.models import LanguageModel
+from specviz.sampling import Counts
+from specviz.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a drafter may know of the run that it drafts for.
+
+    `draws(n)` gives n uniform numbers of the lane's own stream; `counts` the tokens so far, None without penalties.
+    """
+
+    target: LanguageModel
+    settings: Settings
+    prompt_ids: tuple[int, ...]
+    capacity: int
+    draws: Callable[[int], Tensor]
+    counts: Counts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A block of drafted tokens.
+
+    `ids` (n,), 0 <= n <= k, on the target's device or as plain integers. `probs` (n, target vocabulary): the very
+    distributions they were drawn from; None where nothing was drawn (one-hot). `parents` (n,): for a tree, the index
+    that each token follows (-1: the context). `sources` (n,): which source proposed each. `previous_choice`: the
+    draft's argmax at the bonus position of the round before. `logits` (n, vocabulary): the draft's own, for telemetry.
+    `note` says in words why there are fewer tokens than asked for.
+    """
+
+    ids: Tensor | Sequence[int]
+    probs: Tensor | None = None
+    parents: tuple[int, ...] | None = None
+    sources: tuple[str, ...] | None = None
+    previous_choice: Tensor | int | None = None
+    logits: Tensor | None = None
+    passes: int = 0
+    note: str | None = None
+
+
+NOTHING = Proposal(())
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A row for each position that the target has just computed; row j is what it said after `ids[j]`.
+
+    `choices` (m, 8): its own best successors; `hidden` (m, width): its last hidden states; each None unless asked
+    for in the strategy's `needs`.
+    """
+
+    ids: tuple[int, ...]
+    parents: tuple[int, ...] | None = None
+    choices: Tensor | None = None
+    hidden: Tensor | None = None
+
+
+class Drafter:
+    """Drafts for one lane of one run; it keeps no more than this run's state."""
+
+    def propose(self, k: int) -> Proposal:
+        """At most `k` tokens to follow the kept text."""
+        raise NotImplementedError  # every strategy brings its own
+
+    def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:
+        """After the prefill: the prompt; after each round: the tokens new to the kept text."""
+
+    def close(self) -> None:
+        """Give back what the run held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a strategy: name, type, default, range and a line of help."""
+
+    name: str
+    type: type
+    default: Any
+    low: float | None
+    high: float | None
+    help: str
+
+    def parse(self, value: Any) -> Any:
+        """`value` (or its text) as this option's type, in its range. Raises InputError."""
+        try:
+            parsed = self.type(value) if not isinstance(value, bool) else value
+            if self.type is int and float(value) != parsed:
+                raise ValueError
+        except (TypeError, ValueError) as error:
+            raise InputError(f"The option {self.name} must be {_kind(self.type)}, not {value!r}.") from error
+        if self.low is not None and not self.low <= parsed <= self.high:
+            raise InputError(f"The option {self.name} must lie between {self.low} and {self.high}; {parsed} does not.")
+        return parsed
+
+
+def option(default: Any, low: float | None = None, high: float | None = None, help: str = "") -> Any:
+    """A dataclass field that is an option of its strategy."""
+    return dataclasses.field(default=default, metadata={"low": low, "high": high, "help": help, "option": True})
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way of drafting, with its options fixed. Subclasses are frozen dataclasses found by `name`."""
+
+    name: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    help: ClassVar[str] = ""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    takes_model: ClassVar[bool] = False
+    drafts: ClassVar[bool] = True
+
+    registry: ClassVar[dict[str, type[Strategy]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            Strategy.registry[cls.name] = cls
+
+    @classmethod
+    def options(cls) -> tuple[Option, ...]:
+        fields = (field for field in dataclasses.fields(cls) if field.metadata.get("option"))
+        return tuple(
+            Option(f.name, type(f.default), f.default, f.metadata["low"], f.metadata["high"], f.metadata["help"])
+            for f in fields
+        )
+
+    @classmethod
+    def make(cls, target: LanguageModel, draft_model: LanguageModel | None, options: dict[str, Any]) -> Self:
+        """The strategy for this target, its options checked. Raises InputError or PairError."""
+        if draft_model is not None and not cls.takes_model:
+            raise InputError(f"The draft '{cls.name}' takes no model of its own; leave its source out.")
+        if cls.takes_model and draft_model is None:
+            raise InputError(f"The draft '{cls.name}' needs a draft model; name its source.")
+        known = {option.name: option for option in cls.options()}
+        for name in options:
+            if name not in known:
+                have = ", ".join(known) or "none"
+                raise InputError(f"The draft '{cls.name}' has no option '{name}'; it has: {have}.")
+        values = {name: known[name].parse(value) for name, value in options.items()}
+        return cls(draft_model, **values) if cls.takes_model else cls(**values)
+
+    @property
+    def option_values(self) -> dict[str, Any]:
+        return {option.name: getattr(self, option.name) for option in self.options()}
+
+    @property
+    def model(self) -> LanguageModel | None:
+        """The draft's own model, where it has one."""
+        return None
+
+    def start(self, run: Run) -> Drafter:
+        """A drafter for one lane of one run."""
+        raise NotImplementedError  # every strategy brings its own
+
+
+def same_device(target: LanguageModel, draft: LanguageModel) -> None:
+    """Raises PairError for a draft on another device: it would be slow without a word."""
+    if target.device != draft.device:
+        raise PairError(
+            f"The target is on {target.device} and the draft on {draft.device}; load both on the same device."
+        )
+
+
+def _kind(kind: type) -> str:
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]

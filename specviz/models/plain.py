@@ -1,0 +1,114 @@
+"""Passes through transformers' own forward, for every architecture whose attention takes a mask and a cache.
+
+The module is used as given; only the cache that it writes to is ours.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import Cache
+from transformers.cache_utils import CacheLayerMixin
+
+from specviz.models.cache import KVCache
+from specviz.models.masks import causal_mask
+
+
+class PlainExecutor:
+    """Runs a transformers causal LM over a fixed-capacity cache."""
+
+    path = "plain"
+
+    def __init__(self, module: nn.Module, context_length: int) -> None:
+        self.module = module
+        self._limit = context_length
+        self._layers = layer_count(module.config)
+        self._kinds = tuple(getattr(module.config, "layer_types", None) or ())
+        self._window = sliding_window(module.config)
+        parameters = inspect.signature(module.forward).parameters
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
+        self._keeps_rows = "logits_to_keep" in parameters
+
+    @property
+    def bytes(self) -> int:
+        return sum(tensor.nbytes for tensor in (*self.module.parameters(), *self.module.buffers()))
+
+    def new_cache(self, capacity: int) -> KVCache:
+        return KVCache(self._layers, capacity)
+
+    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any:
+        """Logits `(w, vocabulary)` of a pass over `ids` (w,) behind `start` () entries; the last `rows` only, if set.
+
+        With `hidden`, the pair of logits and the last hidden states `(w, width)`.
+        """
+        slots = start + torch.arange(len(ids), device=ids.device)
+        bridge = _Bridge(cache, slots)
+        arguments: dict[str, Any] = {self._cache_name: bridge}
+        if self._keeps_rows:
+            arguments["logits_to_keep"] = rows
+        output = self.module(
+            input_ids=ids[None],
+            position_ids=slots.clamp_max(self._limit - 1)[None],
+            attention_mask=self._mask(slots, cache.capacity),
+            use_cache=True,
+            return_dict=True,
+            output_hidden_states=hidden,
+            **arguments,
+        )
+        logits = output.logits[0]
+        return (logits, output.hidden_states[-1][0]) if hidden else logits
+
+    def _mask(self, slots: Tensor, capacity: int) -> Tensor | dict[str, Tensor]:
+        dtype = self.module.dtype
+        if self._window is None:
+            return causal_mask(slots, capacity, dtype)
+        windowed = causal_mask(slots, capacity, dtype, self._window)
+        if len(set(self._kinds)) <= 1:
+            return windowed
+        return {"full_attention": causal_mask(slots, capacity, dtype), "sliding_attention": windowed}
+
+
+class _Bridge(Cache):
+    """Our cache in the shape that transformers' attention layers write to."""
+
+    def __init__(self, cache: KVCache, slots: Tensor) -> None:
+        super().__init__(layers=[_Layer(cache, slots, index) for index in range(len(cache.keys))])
+
+
+class _Layer(CacheLayerMixin):
+    def __init__(self, cache: KVCache, slots: Tensor, index: int) -> None:
+        super().__init__()
+        self._cache, self._slots, self._index = cache, slots, index
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing to prepare: the cache makes its buffers at the first write."""
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        return self._cache.write(self._index, key_states, value_states, self._slots)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._cache.capacity, 0
+
+    def get_seq_length(self) -> int:
+        return self._cache.capacity - len(self._slots)
+
+    def get_max_length(self) -> int:
+        return self._cache.capacity
+
+
+def layer_count(config: Any) -> int:
+    return int(config.num_hidden_layers)
+
+
+def sliding_window(config: Any) -> int | None:
+    """The window of a model whose layers have one: all of them, or those that `layer_types` names."""
+    kinds = getattr(config, "layer_types", None)
+    window = getattr(config, "sliding_window", None)
+    if kinds is not None and "sliding_attention" not in kinds:
+        return None
+    if kinds is None and not getattr(config, "use_sliding_window", True):
+        return None
+    return window

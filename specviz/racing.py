@@ -1,0 +1,241 @@
+"""A race: several lanes decode one prompt, each on a clock that counts only its own compute.
+
+Two lanes never compute at the same moment, for they would slow each other: the lane whose clock is furthest behind
+always goes next, by one round. The stream of events is the trace; whoever reads it, and how slowly, changes nothing.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib import metadata
+
+import torch
+
+from specviz.calibration import known_curve, measure_curve
+from specviz.drafts import Strategy
+from specviz.engine import Decoding, Outcome, capacity_for, check_prompt
+from specviz.errors import ContextError, InputError, SpecvizError
+from specviz.models import LanguageModel
+from specviz.models.device import device_name
+from specviz.settings import Settings
+from specviz.stopwatch import synchronize
+from specviz.traces import (
+    Calibrated,
+    Event,
+    Header,
+    LaneFinished,
+    LaneInfo,
+    LaneStarted,
+    RaceFinished,
+    RaceStarted,
+    Reason,
+    Round,
+    RoundDone,
+)
+
+STANDARD = "standard"
+MAX_LANES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one lane runs: a strategy for a target under settings, or `rounds` that come from elsewhere (served)."""
+
+    name: str
+    target: LanguageModel
+    strategy: Strategy
+    settings: Settings
+    rounds: Callable[[], Iterator[Round]] | None = None
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class _Runner:
+    """A lane in motion. `clock` counts its rounds, `wall_seconds` what its turns took less telemetry."""
+
+    lane: Lane
+    rounds: Iterator[Round]
+    decoding: Decoding | None
+    clock: float = 0.0
+    wall_seconds: float = 0.0
+    outcome: Outcome | None = None
+
+    def turn(self) -> Round | None:
+        """The lane's next round, or None when it is over (`outcome` then says how)."""
+        start = time.perf_counter()
+        try:
+            done = next(self.rounds)
+        except StopIteration as stop:
+            self.outcome = stop.value or Outcome(Reason.LENGTH, None, None)
+            return None
+        except (SpecvizError, RuntimeError, OSError) as error:  # torch reports a full memory as a RuntimeError
+            self.outcome = Outcome(Reason.ERROR, None, None, _words(error))
+            return None
+        self.wall_seconds += time.perf_counter() - start - (done.telemetry_seconds or 0.0)
+        self.clock += done.seconds
+        return done
+
+    def finished(self) -> LaneFinished:
+        end = self.outcome or (self.decoding.outcome() if self.decoding else Outcome(Reason.CANCELLED, None, None))
+        return LaneFinished(self.lane.name, end.reason, end.text, end.tail, end.message, self.wall_seconds)
+
+
+def race(
+    lanes: Sequence[Lane],
+    prompt_ids: Sequence[int],
+    *,
+    prompt: str | None = None,
+    chat: bool = False,
+    mode: str = "interleaved",
+    calibrate: bool = True,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Iterator[Event]:
+    """Run `lanes` on `prompt_ids` and yield what happens; closing the iterator stops the work.
+
+    The first lane is standard decoding and is named `standard`. `mode` "sequential" runs one lane after the other.
+    `cancelled` is asked before every round: once it says so the lanes end as cancelled. Raises SpecvizError, in words,
+    before the first event where the race cannot start.
+    """
+    ids = _check(lanes, prompt_ids, mode)
+    target = lanes[0].target
+    capacity = max(capacity_for(target, ids, lane.settings) for lane in lanes)
+    k_max = max(lane.settings.k for lane in lanes)
+    runners: list[_Runner] = []
+    try:
+        prefill_seconds = _open(lanes, ids, capacity, runners)
+        header = _header(lanes, ids, prompt, chat, mode)
+        yield RaceStarted(replace(header, prefill_seconds=prefill_seconds, curve=known_curve(target, k_max)))
+        for runner in runners:
+            yield _start(runner)
+        stopped = yield from _run(runners, mode, cancelled)
+    finally:
+        for runner in runners:
+            _close(runner)
+    if calibrate and not stopped and known_curve(target, k_max) is None:
+        yield Calibrated(measure_curve(target, k_max, capacity))
+    yield RaceFinished(stopped)
+
+
+def _check(lanes: Sequence[Lane], prompt_ids: Sequence[int], mode: str) -> tuple[int, ...]:
+    if mode not in ("interleaved", "sequential"):
+        raise InputError(f"A race runs 'interleaved' or 'sequential', not {mode!r}.")
+    if not lanes or lanes[0].name != STANDARD or lanes[0].strategy.drafts:
+        raise InputError("The first lane of a race is standard decoding (the draft 'none') and is named 'standard'.")
+    names = [lane.name for lane in lanes]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"Two lanes are called '{twice}'; give each a name of its own.")
+    if len(lanes) > MAX_LANES:
+        raise InputError(f"A race holds at most {MAX_LANES} lanes; {len(lanes)} were asked for.")
+    if any(lane.target is not lanes[0].target for lane in lanes):
+        raise InputError("All lanes of a race decode with the same target; start a race of its own for another one.")
+    return check_prompt(lanes[0].target, prompt_ids)
+
+
+def _open(lanes: Sequence[Lane], ids: tuple[int, ...], capacity: int, runners: list[_Runner]) -> float:
+    """Open every lane and read the prompt once for all; returns the seconds of that shared prefill."""
+    target = lanes[0].target
+    with target.open(capacity) as shared:
+        start = time.perf_counter()
+        shared.prefill(ids[:-1])
+        synchronize(target.device)
+        seconds = time.perf_counter() - start
+        for lane in lanes:
+            if lane.rounds is not None:
+                runners.append(_Runner(lane, iter(lane.rounds()), None))
+                continue
+            decoding = Decoding(target, lane.strategy, ids, lane.settings, capacity)
+            runners.append(_Runner(lane, _steps(decoding), decoding))
+            decoding.prefill(shared)
+    return seconds
+
+
+def _steps(decoding: Decoding) -> Generator[Round, None, Outcome]:
+    while decoding.reason is None:
+        yield decoding.step()
+    return decoding.outcome()
+
+
+def _start(runner: _Runner) -> LaneStarted:
+    if runner.decoding is None:
+        return LaneStarted(runner.lane.name)
+    model = runner.lane.strategy.model
+    seconds = runner.decoding.prefill_draft()
+    return LaneStarted(runner.lane.name, seconds, None if model is None else model.warmup_seconds)
+
+
+def _run(runners: list[_Runner], mode: str, cancelled: Callable[[], bool]) -> Generator[Event, None, bool]:
+    """Turns until every lane is over; returns whether the race was cancelled."""
+    active = list(runners)
+    while active:
+        if cancelled():
+            for runner in active:
+                yield runner.finished()
+            return True
+        runner = active[0] if mode == "sequential" else min(active, key=lambda item: item.clock)
+        done = runner.turn()
+        if done is not None:
+            yield RoundDone(runner.lane.name, done)
+        if done is None or (runner.decoding is not None and runner.decoding.reason is not None):
+            active.remove(runner)
+            _close(runner)
+            yield runner.finished()
+    return False
+
+
+def _close(runner: _Runner) -> None:
+    if runner.decoding is not None:
+        runner.decoding.close()
+    elif hasattr(runner.rounds, "close"):
+        runner.rounds.close()
+
+
+def _header(lanes: Sequence[Lane], ids: tuple[int, ...], prompt: str | None, chat: bool, mode: str) -> Header:
+    target = lanes[0].target
+    return Header(
+        prompt=prompt,
+        prompt_ids=ids,
+        target=target.info,
+        lanes=tuple(_lane_info(lane) for lane in lanes),
+        device=str(target.device),
+        device_name=device_name(target.device),
+        dtype=str(target.dtype).removeprefix("torch."),
+        threads=torch.get_num_threads(),
+        versions=_versions(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        chat=chat,
+        mode=mode,
+        load_seconds=target.load_seconds,
+        warmup_seconds=target.warmup_seconds,
+    )
+
+
+def _lane_info(lane: Lane) -> LaneInfo:
+    strategy = lane.strategy
+    model = strategy.model
+    return LaneInfo(
+        name=lane.name,
+        draft=strategy.name,
+        label=strategy.label,
+        settings=lane.settings,
+        options=strategy.option_values,
+        draft_model=None if model is None else replace(model.info, role="draft"),
+        note=lane.note,
+    )
+
+
+def _versions() -> dict[str, str]:
+    packages = ("torch", "transformers", "tokenizers")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, SpecvizError):
+        return str(error)
+    if isinstance(error, torch.OutOfMemoryError) or "memory" in str(error):
+        return str(ContextError("The device ran out of memory in this lane; shorten the run or choose smaller models."))
+    return f"The lane failed: {error}"

