@@ -26,7 +26,7 @@ def known_curve(target: LanguageModel, k_max: int) -> VerifyCurve | None:
 
 
 def measure_curve(target: LanguageModel, k_max: int, capacity: int) -> VerifyCurve:
-    """Median seconds of a pass at each width up to the first that covers k_max + 1, over `REPEATS` alternated passes."""
+    """Median seconds of a pass at each width up to the first that covers k_max + 1, alternated `REPEATS` times."""
     known = known_curve(target, k_max)
     if known is not None:
         return known

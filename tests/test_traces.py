@@ -113,6 +113,14 @@ def test_missing_file_is_refused_in_words(tmp_path):
         list(read_trace(tmp_path / "none.jsonl"))
 
 
+def test_a_last_line_cut_short_is_left_out(tmp_path):
+    path = tmp_path / "run.jsonl"
+    events = list(example_events())
+    write_trace(path, events)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert list(read_trace(path)) == events[:-1]
+
+
 def test_traces_load_no_torch():
     code = "import sys, specviz.traces; assert not {'torch', 'transformers', 'gradio'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

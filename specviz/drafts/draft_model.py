@@ -7,7 +7,7 @@ tokens that the draft has not seen yet, so the count stays exactly k. Nothing is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -28,13 +28,17 @@ class DraftModel(Strategy):
     takes_model: ClassVar[bool] = True
 
     draft_model: LanguageModel
+    pair_note: str | None = None
 
     @classmethod
     def make(cls, target: LanguageModel, draft_model: LanguageModel | None, options: dict[str, Any]) -> Self:
         strategy = super().make(target, draft_model, options)
         same_device(target, strategy.draft_model)
-        common_vocabulary(target, strategy.draft_model)
-        return strategy
+        return replace(strategy, pair_note=_pair_note(target, strategy.draft_model))
+
+    @property
+    def note(self) -> str | None:
+        return self.pair_note
 
     @property
     def model(self) -> LanguageModel:
@@ -42,6 +46,13 @@ class DraftModel(Strategy):
 
     def start(self, run: Run) -> Drafter:
         return ModelDrafter(self.draft_model, run, common_vocabulary(run.target, self.draft_model))
+
+
+def _pair_note(target: LanguageModel, draft: LanguageModel) -> str | None:
+    """Raises PairError where the two do not share their tokens."""
+    note = common_vocabulary(target, draft).note
+    same = "target and draft are the same weights" if draft is target else None
+    return "; ".join(filter(None, (same, note))) or None
 
 
 class ModelDrafter(Drafter):

@@ -23,7 +23,7 @@ class EarlyExit(Strategy):
     @classmethod
     def make(cls, target: LanguageModel, draft_model: LanguageModel | None, options: dict[str, Any]) -> Self:
         chosen = super().make(target, draft_model, options).layers
-        layers = chosen or max(1, int(target.config.num_hidden_layers) // 4)
+        layers = chosen or max(1, target.layers // 4)
         return cls(layers, target.first_layers(layers))
 
     @property

@@ -165,6 +165,11 @@ class Strategy:
         """The draft's own model, where it has one."""
         return None
 
+    @property
+    def note(self) -> str | None:
+        """What there is to say of this draft with this target, for the lane's description."""
+        return None
+
     def start(self, run: Run) -> Drafter:
         """A drafter for one lane of one run."""
         raise NotImplementedError  # every strategy brings its own

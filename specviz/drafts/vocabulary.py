@@ -16,7 +16,7 @@ from specviz.models import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class CommonVocabulary:
-    """The ids below `size` that mean the same to both; `excluded` (size,) marks those that do not, None where all do."""
+    """The ids below `size` that mean the same to both; `excluded` (size,) marks those that do not, None if all do."""
 
     size: int
     excluded: Tensor | None
@@ -62,5 +62,5 @@ def _refusal(
     text = f"{draft.name} cannot draft for {target.name}: their tokenizers differ"
     if ordinary:
         first = ordinary[0]
-        text += f" ({len(ordinary)} of {len(ours)} tokens; id {first} is {ours[first]!r} to one, {theirs[first]!r} to the other)"
+        text += f" in {len(ordinary)} of {len(ours)} tokens (id {first}: {ours[first]!r} and {theirs[first]!r})"
     return text + ". Choose a draft of the target's own family."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from specviz.errors import LoadError
 
@@ -42,13 +42,16 @@ def check_architecture(module: nn.Module) -> None:
 
 
 @torch.inference_mode()
-def check_rewind(model: LanguageModel) -> None:
-    """Read a few tokens at once, and again in pieces with a detour taken back: the logits must agree."""
-    module = model.executor.module if hasattr(model.executor, "module") else None
-    if module is None:
-        return
+def probe_logits(module: nn.Module) -> Tensor:
+    """What transformers' own forward says of a few tokens read at once: (tokens, vocabulary)."""
+    ids = torch.arange(_PROBE, device=module.device) % module.get_output_embeddings().weight.shape[0]
+    return module(input_ids=ids[None], use_cache=False, return_dict=True).logits[0].float()
+
+
+@torch.inference_mode()
+def check_rewind(model: LanguageModel, expected: Tensor) -> None:
+    """Read the probe in pieces with a detour taken back: the logits must agree. Raises LoadError."""
     ids = torch.arange(_PROBE, device=model.device) % model.vocabulary
-    expected = module(input_ids=ids[None], use_cache=False, return_dict=True).logits[0].float()
     try:
         found = _in_pieces(model, ids)
     except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
@@ -58,7 +61,7 @@ def check_rewind(model: LanguageModel) -> None:
         raise LoadError(_refusal(model, f"its logits change by {float(distance):.0%} when it reads in pieces"))
 
 
-def _in_pieces(model: LanguageModel, ids: torch.Tensor) -> Any:
+def _in_pieces(model: LanguageModel, ids: Tensor) -> Tensor:
     with model.open(4 * _PROBE) as context:
         first = context.forward(ids[:2])
         context.forward(ids.flip(0)[:3])

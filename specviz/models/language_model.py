@@ -1,7 +1,7 @@
 """A language model: weights, a tokenizer and the way a pass is executed on this device.
 
 Weights are shared by every context and never mutated. A module given by a user is never changed either: what runs is
-a twin with modules of its own around the same parameters.
+a twin with modules of its own around the same parameters, or a copy laid out for this device.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -17,21 +17,41 @@ from torch.nn import functional
 
 from specviz.errors import ContextError, LoadError
 from specviz.models.cache import KVCache
-from specviz.models.checks import check_architecture, check_rewind
+from specviz.models.checks import check_architecture, check_rewind, probe_logits
 from specviz.models.context import Context
 from specviz.models.device import use_available_cores
-from specviz.models.plain import PlainExecutor
+from specviz.models.native import NativeExecutor, supports
+from specviz.models.plain import PlainExecutor, twin_of
 from specviz.traces import ModelInfo
+
+WEIGHTS = ("native", "plain")
 
 _BUCKET = 128  # capacities are rounded up to it, so that contexts of like runs share caches
 _FREE_CACHES = 6
 
 
+class Executor(Protocol):
+    """How a pass is run: `path` names it; `bytes` and `parameters` are what it holds, `layers` its depth."""
+
+    path: str
+    bytes: int
+    parameters: int
+    layers: int
+
+    def new_cache(self, capacity: int) -> KVCache: ...
+
+    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any: ...
+
+    def first_layers(self, count: int) -> Executor: ...
+
+
 class LanguageModel:
     """A transformers causal LM, ready to open contexts.
 
-    `model` is any transformers causal LM and `tokenizer` its tokenizer (None: no text, no EOS); both stay as they are.
-    `eos_ids` adds to the tokenizer's EOS. Raises LoadError, in words, for an architecture whose cache cannot be rewound.
+    `model` is any transformers causal LM and `tokenizer` its tokenizer (None: no text, no EOS); both stay as they are,
+    unless `owned` hands the module over, to be emptied as its weights are laid out anew. `eos_ids` adds to the
+    tokenizer's EOS. `weights`: "native" writes the passes out where the architecture is known, "plain" runs
+    transformers' own forward. Raises LoadError, in words, for an architecture whose cache cannot be rewound.
     """
 
     def __init__(
@@ -44,32 +64,34 @@ class LanguageModel:
         revision: str | None = None,
         eos_ids: Iterable[int] = (),
         note: str | None = None,
+        weights: str = "native",
+        owned: bool = False,
     ) -> None:
         check_architecture(model)
+        if weights not in WEIGHTS:
+            raise LoadError(f"weights '{weights}' is not known; use {' or '.join(WEIGHTS)}.")
         use_available_cores()
-        twin = _twin(model)
-        self.tokenizer = tokenizer
+        module = model.eval() if owned else twin_of(model)
+        config = module.config
+        self.tokenizer, self.config = tokenizer, config
         self.source, self.revision, self.note = source, revision, note
-        self.architecture = str(twin.config.model_type)
-        self.name = name or getattr(twin.config, "name_or_path", "") or self.architecture
-        self.device, self.dtype = twin.device, twin.dtype
-        self.config = twin.config
-        self.vocabulary = int(twin.get_output_embeddings().weight.shape[0])
-        self.context_length = _context_length(twin.config)
-        self.parameters = sum({id(p): p.numel() for p in twin.parameters()}.values())
+        self.architecture = str(config.model_type)
+        self.name = name or getattr(config, "name_or_path", "") or self.architecture
+        self.device, self.dtype = module.device, module.dtype
+        self.vocabulary = int(module.get_output_embeddings().weight.shape[0])
+        self.context_length = _context_length(config)
         own = () if tokenizer is None or tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)
         self.eos_ids = tuple(dict.fromkeys((*own, *(int(i) for i in eos_ids))))
         self.load_seconds: float | None = None
         self.warmup_seconds: float | None = None
-        self.executor = PlainExecutor(twin, self.context_length)
-        self._free: dict[int, list[KVCache]] = {}
-        self._lock = threading.Lock()
-        check_rewind(self)
+        expected = probe_logits(module)
+        self._set_executor(_make_executor(module, weights, self.context_length, owned))
+        check_rewind(self, expected)
 
     def open(self, capacity: int) -> Context:
         """A context for up to `capacity` tokens; `close()` it to give its cache back.
 
-        Raises ContextError where that is more than the model's positions, or than the device's memory.
+        Raises ContextError where that is more than the model's positions.
         """
         if capacity > self.context_length:
             raise ContextError(f"{self.name} reads at most {self.context_length} tokens; {capacity} were asked for.")
@@ -91,12 +113,18 @@ class LanguageModel:
     def pad(self, ids: Tensor) -> Tensor:
         """Ids widened to a width that this device runs well; the added rows are computed and never kept.
 
-        In bfloat16 on a CPU a lone row takes another path through the kernels than a row among others: slower, and
-        not bit for bit the same. With two rows a standard step and a verify pass agree.
+        In bfloat16 on a CPU a lone row, and a lone row left over from a kernel's blocks of 32, takes another path
+        through the kernels: slower, and not bit for bit the same. At even widths standard and verify passes agree.
         """
-        if self._pads_single and len(ids) == 1:
-            return functional.pad(ids, (0, 1))
-        return ids
+        return functional.pad(ids, (0, 1)) if self._pads_to_even and len(ids) % 2 else ids
+
+    @property
+    def parameters(self) -> int:
+        return self.executor.parameters
+
+    @property
+    def layers(self) -> int:
+        return self.executor.layers
 
     @property
     def info(self) -> ModelInfo:
@@ -117,49 +145,34 @@ class LanguageModel:
 
     def first_layers(self, count: int) -> LanguageModel:
         """The model's first `count` layers under its own final norm and head, sharing its weights (early exit)."""
-        total = int(self.config.num_hidden_layers)
-        if not 1 <= count <= total:
-            raise LoadError(f"{self.name} has {total} layers; an early exit keeps 1 to {total} of them, not {count}.")
-        shallow = _truncate(_twin(self.executor.module), count)
-        return LanguageModel(
-            shallow, self.tokenizer, name=f"{self.name}, first {count} layers", source=self.source, eos_ids=self.eos_ids
-        )
+        if not 1 <= count <= self.layers:
+            raise LoadError(
+                f"{self.name} has {self.layers} layers; an early exit keeps 1 to {self.layers} of them, not {count}."
+            )
+        shallow = copy.copy(self)
+        shallow.name = f"{self.name}, first {count} layers"
+        shallow.load_seconds = shallow.warmup_seconds = None
+        shallow._set_executor(self.executor.first_layers(count))
+        return shallow
+
+    def _set_executor(self, executor: Executor) -> None:
+        self.executor = executor
+        self._free: dict[int, list[KVCache]] = {}
+        self._lock = threading.Lock()
 
     @property
-    def _pads_single(self) -> bool:
+    def _pads_to_even(self) -> bool:
         return self.device.type == "cpu" and self.dtype is torch.bfloat16
 
     @property
     def _slack(self) -> int:
-        return 1 if self._pads_single else 0
+        return 1 if self._pads_to_even else 0
 
 
-def _twin(module: nn.Module) -> nn.Module:
-    """The same parameters under modules of our own, in evaluation mode, with attention that takes any mask."""
-    shared = {id(parameter): parameter for parameter in module.parameters()}
-    twin = copy.deepcopy(module, shared).eval()
-    for part in twin.modules():
-        if hasattr(part, "config") and hasattr(part.config, "_attn_implementation"):
-            capped = getattr(part.config, "attn_logit_softcapping", None)  # SDPA has no soft cap
-            part.config._attn_implementation = (
-                "eager" if capped or not getattr(part, "_supports_sdpa", True) else "sdpa"
-            )
-    return twin
-
-
-def _truncate(module: nn.Module, count: int) -> nn.Module:
-    """Cut the decoder's layer list, wherever the architecture keeps it, and say so in every config."""
-    total = int(module.config.num_hidden_layers)
-    for owner in module.modules():
-        for name, child in owner.named_children():
-            if isinstance(child, nn.ModuleList) and len(child) == total:
-                setattr(owner, name, child[:count])
-        config = getattr(owner, "config", None)
-        if config is not None and getattr(config, "num_hidden_layers", None) == total:
-            config.num_hidden_layers = count
-            if getattr(config, "layer_types", None):
-                config.layer_types = config.layer_types[:count]
-    return module
+def _make_executor(module: nn.Module, weights: str, context_length: int, owned: bool) -> Executor:
+    if weights == "plain" or not supports(module):
+        return PlainExecutor(module, context_length)
+    return NativeExecutor.from_module(module, context_length, owned)
 
 
 def _context_length(config: Any) -> int:

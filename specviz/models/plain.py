@@ -5,6 +5,7 @@ The module is used as given; only the cache that it writes to is ours.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any
 
@@ -25,7 +26,7 @@ class PlainExecutor:
     def __init__(self, module: nn.Module, context_length: int) -> None:
         self.module = module
         self._limit = context_length
-        self._layers = layer_count(module.config)
+        self.layers = int(module.config.num_hidden_layers)
         self._kinds = tuple(getattr(module.config, "layer_types", None) or ())
         self._window = sliding_window(module.config)
         parameters = inspect.signature(module.forward).parameters
@@ -36,8 +37,16 @@ class PlainExecutor:
     def bytes(self) -> int:
         return sum(tensor.nbytes for tensor in (*self.module.parameters(), *self.module.buffers()))
 
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.module.parameters())
+
+    def first_layers(self, count: int) -> PlainExecutor:
+        """The first `count` layers under the same norm and head, sharing every weight."""
+        return PlainExecutor(_truncate(twin_of(self.module), count), self._limit)
+
     def new_cache(self, capacity: int) -> KVCache:
-        return KVCache(self._layers, capacity)
+        return KVCache(self.layers, capacity)
 
     def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any:
         """Logits `(w, vocabulary)` of a pass over `ids` (w,) behind `start` () entries; the last `rows` only, if set.
@@ -99,8 +108,31 @@ class _Layer(CacheLayerMixin):
         return self._cache.capacity
 
 
-def layer_count(config: Any) -> int:
-    return int(config.num_hidden_layers)
+def twin_of(module: nn.Module) -> nn.Module:
+    """The same parameters under modules of our own, in evaluation mode, with attention that takes any mask."""
+    shared = {id(parameter): parameter for parameter in module.parameters()}
+    twin = copy.deepcopy(module, shared).eval()
+    for part in twin.modules():
+        if hasattr(part, "config") and hasattr(part.config, "_attn_implementation"):
+            capped = getattr(part.config, "attn_logit_softcapping", None)  # SDPA has no soft cap
+            plain = capped or not getattr(part, "_supports_sdpa", True)
+            part.config._attn_implementation = "eager" if plain else "sdpa"
+    return twin
+
+
+def _truncate(module: nn.Module, count: int) -> nn.Module:
+    """Cut the decoder's layer list, wherever the architecture keeps it, and say so in every config."""
+    total = int(module.config.num_hidden_layers)
+    for owner in module.modules():
+        for name, child in owner.named_children():
+            if isinstance(child, nn.ModuleList) and len(child) == total:
+                setattr(owner, name, child[:count])
+        config = getattr(owner, "config", None)
+        if config is not None and getattr(config, "num_hidden_layers", None) == total:
+            config.num_hidden_layers = count
+            if getattr(config, "layer_types", None):
+                config.layer_types = config.layer_types[:count]
+    return module
 
 
 def sliding_window(config: Any) -> int | None:

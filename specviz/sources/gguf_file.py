@@ -53,7 +53,7 @@ def converted_checkpoint(folder: Path, name: str, source: str, revision: str | N
     """The checkpoint in a folder that `convert` wrote."""
     path = folder / _NOTE
     facts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return inspect(folder, name, source, revision, facts.get("licence"), facts.get("note"))
+    return inspect(folder, name, source, revision, facts.get("licence"), facts.get("note"), ours=True)
 
 
 def convert(

@@ -140,14 +140,19 @@ def _reporting_bar(progress: Progress, sentence: str, total: int) -> type:
     """A bar class for the hub's client that draws nothing and reports bytes to `progress`."""
     from tqdm import tqdm
 
+    # one bar counts what came over the network, another what is on disk
+    most = 0.0
+
     class ReportingBar(tqdm):
         def display(self, *args: Any, **kwargs: Any) -> None:
             return None
 
         def update(self, n: float | None = 1) -> bool | None:
+            nonlocal most
             updated = super().update(n)
-            if self.unit == "B" and total:
-                progress(min(self.n / total, 1.0), sentence)
+            if self.unit == "B" and total and self.n / total > most:
+                most = min(self.n / total, 1.0)
+                progress(most, sentence)
             return updated
 
     return ReportingBar

@@ -22,7 +22,7 @@ def checkpoint_config(checkpoint: Checkpoint) -> Any:
     """The transformers config, without the weights."""
     from transformers import AutoConfig
 
-    with _in_words(f"The config of {checkpoint.name}"):
+    with _in_words(checkpoint, "The config"):
         return AutoConfig.from_pretrained(checkpoint.folder, local_files_only=True, trust_remote_code=False)
 
 
@@ -31,9 +31,9 @@ def load_checkpoint(checkpoint: Checkpoint, dtype: Any) -> tuple[Any, Any]:
 
     Raises LoadError, in a sentence, for what is damaged, incomplete, too large for the memory, or of another kind.
     """
-    with _in_words(f"The tokenizer of {checkpoint.name}"):
+    with _in_words(checkpoint, "The tokenizer"):
         tokenizer = _tokenizer(checkpoint)
-    with _in_words(f"The weights of {checkpoint.name}"), _no_bars():
+    with _in_words(checkpoint, "The weights"), _no_bars():
         model, report = _model(checkpoint, _torch_dtype(dtype))
     missing = sorted(report["missing_keys"]) + sorted(map(str, report["mismatched_keys"]))
     if missing:
@@ -71,7 +71,7 @@ def _torch_dtype(dtype: Any) -> Any:
 
 
 @contextmanager
-def _in_words(what: str) -> Iterator[None]:
+def _in_words(checkpoint: Checkpoint, part: str) -> Iterator[None]:
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
 
@@ -79,15 +79,20 @@ def _in_words(what: str) -> Iterator[None]:
         yield
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, MemoryError) or "not enough memory" in str(error) or "can't allocate" in str(error):
-            raise LoadError(f"{what} do not fit into memory; choose a smaller model or bfloat16.") from error
-        raise LoadError(_cannot(what, error)) from error
+            raise LoadError(
+                f"{checkpoint.name} does not fit into memory; choose a smaller model or bfloat16."
+            ) from error
+        raise LoadError(_cannot(checkpoint, part, error)) from error
     except (SafetensorError, StrictDataclassError, *_BROKEN) as error:
-        raise LoadError(_cannot(what, error)) from error
+        raise LoadError(_cannot(checkpoint, part, error)) from error
 
 
-def _cannot(what: str, error: BaseException) -> str:
+def _cannot(checkpoint: Checkpoint, part: str, error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return f"{what} cannot be read ({lines[0][:200]}); the files may be damaged: get a fresh copy."
+    # what lies in a cache can be had again; a folder of the user's is not ours to delete
+    cached = not checkpoint.source.startswith("path:")
+    advice = f"delete {checkpoint.folder} and load it again" if cached else "get a fresh copy"
+    return f"{part} of {checkpoint.name} cannot be read ({lines[0][:200]}); the files may be damaged: {advice}."
 
 
 @contextmanager

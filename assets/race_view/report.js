@@ -1,0 +1,165 @@
+// What the race comes to: the headline, the badges, banners, the final table, the facts about the machine.
+// Sentences about the finished run come from Python's metrics; only live numbers are worked out here.
+import { el, setText, table } from './dom.js';
+import { ratioAt } from './state.js';
+import { shortName, subtitle, title } from './lanes.js';
+import { millions, plural, price, seconds } from './words.js';
+
+export class Report {
+  // measurable: whether the page that holds the view can run a race again.
+  constructor(measurable) {
+    this.measurable = measurable;
+    this.banner = el('div', { class: 'banner', role: 'alert', hidden: true });
+    this.big = el('strong', {});
+    this.rest = el('span', { class: 'rest' });
+    this.badges = el('p', { class: 'badges' });
+    this.headline = el('header', { class: 'headline' }, el('h2', {}, this.big, ' ', this.rest), this.badges);
+    this.table = el('section', { class: 'panel final', hidden: true });
+    this.facts = el('p', {});
+    this.details = el('details', { class: 'facts' }, el('summary', {}, 'About this run'), this.facts);
+  }
+
+  reset() {
+    this.banner.replaceChildren();
+    this.banner.hidden = true;
+    this.table.replaceChildren();
+    this.table.hidden = true;
+    this.badges.replaceChildren();
+    this.shown = null;
+    this.facts.textContent = '';
+  }
+
+  // A sentence that nobody should miss; level "error" or "info".
+  notice(text, level) {
+    this.banner.append(el('p', { class: level === 'error' ? 'error' : 'info' }, text));
+    this.banner.hidden = false;
+  }
+
+  // The headline at the states shown; `over` where they are the end of a finished race.
+  show(trace, states, over) {
+    const verdict = over && trace.summary ? finalWords(trace) : liveWords(trace, states, over);
+    setText(this.big, verdict.big);
+    setText(this.rest, verdict.rest);
+    const key = over ? trace.summary : null;
+    if (this.shown !== key) {
+      this.shown = key;
+      this.badges.replaceChildren(...(key ? badges(trace) : []));
+      this.showTable(key ? trace : null);
+    }
+  }
+
+  showTable(trace) {
+    this.table.hidden = !trace;
+    this.table.replaceChildren(...(trace ? [...finalTable(trace), ...(this.measurable ? [measureButton()] : [])] : []));
+  }
+
+  showFacts(trace) {
+    setText(this.facts, machineFacts(trace).join(' · '));
+  }
+}
+
+const measureButton = () => el('button', { type: 'button', 'data-act': 'measure' }, 'measure 5×');
+
+// The speculative lane that is furthest ahead, as [lane, its state, its ratio to standard].
+function leader(trace, states) {
+  const standard = trace.lanes.findIndex((lane) => !lane.speculative);
+  const ratios = trace.lanes.map((lane, i) => [lane, states[i], standard < 0 ? null : ratioAt(states[standard], states[i])])
+    .filter(([lane, , ratio]) => lane.speculative && ratio !== null);
+  return ratios.sort((a, b) => b[2] - a[2])[0] ?? null;
+}
+
+function liveWords(trace, states, over) {
+  if (!trace.lanes.length) return { big: '', rest: 'Press Run, and two lanes race to write the same text.' };
+  const first = leader(trace, states);
+  if (!first) return { big: '', rest: states.some((at) => at.kept) ? 'Racing…' : 'Reading the prompt…' };
+  const [lane, at, ratio] = first;
+  const several = trace.lanes.filter((other) => other.speculative).length > 1;
+  const who = several ? `${shortName(lane)}: ` : '';
+  const word = ratio >= 1 ? 'faster' : 'as fast';
+  return { big: `${ratio.toFixed(ratio < 10 ? 1 : 0)}× ${word}${over ? '' : ' so far'}`, rest: who + price(at) };
+}
+
+// "1.8x faster, the same 128 tokens" as a large number and the rest of the sentence; the best lane first.
+function finalWords(trace) {
+  const named = trace.lanes.filter((lane) => lane.speculative && trace.summary[lane.name])
+    .map((lane) => [lane, trace.summary[lane.name]]).sort(([, a], [, b]) => (b.speedup ?? 0) - (a.speedup ?? 0));
+  if (!named.length) return { big: '', rest: '' };
+  const [lane, summary] = named[0];
+  const words = /^(\d+(?:\.\d+)?)[x×]( faster| slower)?[,:;]?\s*(.*)$/s.exec(summary.verdict ?? '');
+  const big = words ? `${words[1]}×${words[2] ?? ''}` : '';
+  const others = named.slice(1).map(([other, one]) => `${shortName(other)} ${times(one.speedup)}`);
+  const who = others.length ? `${shortName(lane)}: ` : '';
+  const rest = words ? words[3] : summary.verdict ?? '';
+  return { big, rest: [who + rest + cost(summary), others.join(', ')].filter(Boolean).join('. ') };
+}
+
+const times = (speedup) => (speedup === null || speedup === undefined ? 'not timed' : `${speedup.toFixed(1)}×`);
+
+const whole = (summary) => summary.verdict + cost(summary);
+
+// What the speed was paid with, where the verdict does not already say why there is none.
+function cost(summary) {
+  if (!summary.target_passes || /slower|error|stopped/.test(summary.verdict ?? '')) return '';
+  return `: ${price({ targetPasses: summary.target_passes, draftPasses: summary.draft_passes ?? 0, kept: summary.kept_tokens })}`;
+}
+
+function badges(trace) {
+  const found = trace.lanes.filter((lane) => lane.speculative && trace.summary[lane.name]).map((lane) => {
+    const summary = trace.summary[lane.name];
+    return [lane, ...sameness(summary, lane)];
+  });
+  const alike = found.every(([, text]) => text === found[0][1]);
+  const shown = (alike ? found.slice(0, 1) : found).map(([lane, text, kind]) => el('span', { class: `badge ${kind}` },
+    alike ? text : `${shortName(lane)}: ${text}`));
+  return [...shown, el('span', { class: 'badge' }, `n = ${plural(trace.summary[trace.lanes[0]?.name]?.runs ?? 1, 'run')}`)];
+}
+
+// Whether a lane wrote what standard decoding wrote, in words, and how well that bodes.
+function sameness(summary, lane) {
+  if (lane.settings.temperature > 0) return ['same law, different sample', ''];
+  if (summary.identical_to_standard) return ['✓ identical output', 'good'];
+  const at = summary.first_divergence;
+  if (at === null || at === undefined) return ['not compared', ''];
+  const margin = summary.divergence_margin;
+  const why = margin === null || margin === undefined ? '' : `, the top two ${margin.toPrecision(2)} apart`;
+  return [`first difference at token ${at + 1}${why}`, 'bad'];
+}
+
+const ROWS = [
+  ['target passes', 'target_passes', String], ['draft passes', 'draft_passes', String], ['seconds', 'seconds', seconds],
+  ['positions computed', 'positions_computed', String], ['positions wasted', 'wasted_positions', String],
+  ['tokens a target pass (τ)', 'tau', (value) => value.toFixed(2)],
+  ['time to first token', 'first_token_seconds', seconds],
+];
+
+function finalTable(trace) {
+  const lanes = trace.lanes.filter((lane) => trace.summary[lane.name]);
+  const rows = ROWS.map(([name, field, format]) => [name, ...lanes.map((lane) => {
+    const value = trace.summary[lane.name][field];
+    return value === null || value === undefined ? '–' : format(value);
+  })]);
+  rows.push(['same output', ...lanes.map((lane) => (lane.speculative ? sameness(trace.summary[lane.name], lane)[0] : '–'))]);
+  const drafting = lanes.filter((lane) => lane.speculative && trace.summary[lane.name].verdict);
+  const caption = drafting.map((lane) => (drafting.length > 1 ? `${shortName(lane)}: ` : '') + whole(trace.summary[lane.name])).join('. ');
+  const heads = lanes.map((lane) => (lane.speculative ? `${title(lane)}, ${subtitle(lane)}` : title(lane)));
+  const numbers = el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Final numbers' },
+    table('Standard and speculative decoding', ['number', ...heads], rows));
+  return [el('p', { class: 'why' }, caption), numbers];
+}
+
+function machineFacts(trace) {
+  const { header } = trace;
+  if (!header) return [];
+  const model = (info) => `${info.name} (${millions(info.parameters)})`;
+  const drafts = trace.lanes.filter((lane) => lane.speculative).map((lane) => [`${title(lane)}: k = ${lane.settings.k}`,
+    lane.info.draft_model && model(lane.info.draft_model), lane.info.note].filter(Boolean).join(', '));
+  const { settings } = trace.lanes[trace.lanes.length - 1] ?? { settings: {} };
+  return [
+    `target ${model(header.target)}`, ...drafts, `${header.device_name}, ${header.dtype}`,
+    plural(header.threads, 'thread'), `temperature ${settings.temperature}`, `seed ${settings.seed}`,
+    `prefill ${seconds(header.prefill_seconds)} (shared by all lanes)`, `load ${seconds(header.load_seconds)}`,
+    `warm-up ${seconds(header.warmup_seconds)}`, header.curve ? null : 'verify curve pending',
+    `recorded ${header.created}`,
+    ...Object.entries(header.versions).map(([name, version]) => `${name} ${version}`),
+  ].filter(Boolean);
+}

@@ -1,0 +1,219 @@
+// The pass timeline: one block a pass on each lane's own clock, drawn on a canvas, since a run may have thousands.
+// It draws what is new; all of it only when the scale, the window or the theme changes.
+import { colour, el } from './dom.js';
+import { countUpTo } from './state.js';
+import { shortName } from './lanes.js';
+
+const ROW = 26;
+const LABEL = 15;
+const PITCH = ROW + LABEL + 8;
+const STEPS = [1, 1.5, 2, 3, 4, 5, 7, 10];
+
+export class Timeline {
+  // onRound(lane index, round or -1, pinned) when a pass is pointed at or clicked.
+  constructor(onRound) {
+    this.onRound = onRound;
+    this.canvas = el('canvas', { role: 'img', 'aria-label': 'Passes of each lane on its own clock' });
+    this.hand = el('i', { class: 'hand' });
+    this.mark = el('i', { class: 'mark', hidden: true });
+    this.plot = el('div', { class: 'plot' }, this.canvas, this.hand, this.mark);
+    this.scale = el('span', { class: 'scale' });
+    const button = (name, label) => el('button', { type: 'button', 'data-zoom': name, 'aria-label': label }, name);
+    this.root = el('figure', { class: 'panel timeline', 'data-chart': 'passes' },
+      el('figcaption', {}, el('h3', {}, 'Passes on each lane’s own clock'),
+        el('span', { class: 'legend' }, el('span', { class: 'key standard' }, 'one pass, one token'),
+          el('span', { class: 'key draft' }, 'draft'), el('span', { class: 'key verify' }, 'verify, n tokens kept')),
+        el('span', { class: 'zoom' }, button('−', 'Zoom out'), button('+', 'Zoom in'))),
+      this.plot, this.scale);
+    this.listen();
+    this.reset(null);
+  }
+
+  reset(trace) {
+    Object.assign(this, { trace, drawn: [], span: 0, zoom: null, t: 0, dirty: true });
+    this.canvas.style.height = `${this.height}px`;
+    this.mark.hidden = true;
+  }
+
+  get height() { return (this.trace?.lanes.length || 2) * PITCH; }
+
+  // The seconds shown, from and to.
+  get window() { return this.zoom ?? [0, this.span || 1]; }
+
+  x(seconds) {
+    const [from, to] = this.window;
+    return ((seconds - from) / (to - from)) * this.width;
+  }
+
+  // Shows the passes up to time t; `counts` has the rounds ended in each lane.
+  show(t, counts, whole) {
+    if (!this.trace) return;
+    const span = whole ? this.trace.end || 1 : niceSpan(t);
+    if (span !== this.span && (whole || span > this.span)) Object.assign(this, { span, dirty: true });
+    this.t = t;
+    this.counts = counts;
+    if (this.dirty || counts.some((count, i) => count < this.drawn[i])) this.redraw();
+    else counts.forEach((count, i) => this.draw(i, this.drawn[i], count));
+    this.drawn = [...counts];
+    const x = this.x(t);
+    this.hand.style.transform = `translateX(${Math.max(0, Math.min(x, this.width))}px)`;
+    this.hand.hidden = x < 0 || x > this.width + 1;
+  }
+
+  redraw() {
+    const { canvas } = this;
+    const ratio = devicePixelRatio || 1;
+    this.width = this.plot.clientWidth || 1;
+    canvas.width = Math.round(this.width * ratio);
+    canvas.height = Math.round(this.height * ratio);
+    this.pen = canvas.getContext('2d');
+    this.pen.scale(ratio, ratio);
+    this.paint = Object.fromEntries(['standard', 'draft', 'verify', 'other', 'on-verify', 'line', 'dim', 'font']
+      .map((name) => [name, colour(this.root, name)]));
+    this.trace.lanes.forEach((lane, i) => { this.drawRow(lane, i); this.draw(i, 0, this.counts[i]); });
+    const [from, to] = this.window;
+    this.scale.textContent = `${from.toFixed(1)} s to ${to.toFixed(1)} s`;
+    this.dirty = false;
+  }
+
+  drawRow(lane, i) {
+    const { pen } = this;
+    pen.fillStyle = this.paint.dim;
+    pen.font = `11px ${this.paint.font}`;
+    pen.fillText(shortName(lane), 0, i * PITCH + LABEL - 4);
+    pen.strokeStyle = this.paint.line;
+    pen.setLineDash([3, 3]);
+    pen.strokeRect(0.5, i * PITCH + LABEL + 0.5, this.width - 1, ROW - 1);
+    pen.setLineDash([]);
+  }
+
+  draw(index, from, to) {
+    const lane = this.trace.lanes[index];
+    const [left, right] = this.window;
+    const first = Math.max(from, countUpTo(lane.ends, left));
+    const last = Math.min(to, countUpTo(lane.starts, right));
+    for (let i = first; i < last; i += 1) this.drawRound(lane, i, index * PITCH + LABEL);
+  }
+
+  drawRound(lane, i, y) {
+    const { pen, paint } = this;
+    const [a, b, c] = [lane.starts[i], lane.draftEnds[i], lane.ends[i]].map((seconds) => this.x(seconds));
+    const gap = c - a > 4 ? 1 : 0;
+    pen.fillStyle = paint.draft;
+    if (b > a) pen.fillRect(a, y, b - a, ROW);
+    pen.fillStyle = lane.speculative ? paint.verify : paint.standard;
+    pen.fillRect(b, y, c - b - gap, ROW);
+    const round = lane.rounds[i];
+    if (lane.speculative) this.write(kept(round), (b + c - gap) / 2, y, c - b - gap);
+  }
+
+  // Writes a count in a block of some width, smaller in a narrow one, not at all where it would not fit.
+  write(text, x, y, width) {
+    const size = Math.min(11, Math.floor(width / (0.72 * text.length)));
+    if (size < 8) return;
+    this.pen.fillStyle = this.paint['on-verify'];
+    this.pen.font = `bold ${size}px ${this.paint.font}`;
+    this.pen.textAlign = 'center';
+    this.pen.fillText(text, x, y + ROW / 2 + 4);
+    this.pen.textAlign = 'start';
+  }
+
+  // Outlines a round's passes; null takes the outline away.
+  highlight(lane, round) {
+    const found = lane !== null && round >= 0 ? this.trace?.lanes[lane] : null;
+    this.mark.hidden = !found || round >= found.rounds.length;
+    if (this.mark.hidden) return;
+    const [a, b] = [this.x(found.starts[round]), this.x(found.ends[round])];
+    this.mark.hidden = b < 0 || a > this.width;
+    Object.assign(this.mark.style, { left: `${a}px`, width: `${Math.max(2, b - a)}px`, top: `${lane * PITCH + LABEL}px` });
+  }
+
+  // The lane and round under the pointer, round -1 where there is none.
+  hit(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const lane = Math.floor((event.clientY - box.top) / PITCH);
+    const found = this.trace?.lanes[lane];
+    if (!found) return [null, -1];
+    const [from, to] = this.window;
+    const seconds = from + ((event.clientX - box.left) / box.width) * (to - from);
+    const round = countUpTo(found.ends, seconds);
+    return [lane, round < (this.counts?.[lane] ?? 0) && found.starts[round] <= seconds ? round : -1];
+  }
+
+  listen() {
+    this.plot.addEventListener('pointermove', (event) => this.onPointer(event));
+    this.plot.addEventListener('pointerleave', () => this.onRound(null, -1, false));
+    this.plot.addEventListener('click', (event) => { if (!this.dragged) this.onRound(...this.hit(event), true); });
+    this.plot.addEventListener('pointerdown', (event) => { this.grip = event.clientX; this.dragged = false; });
+    this.plot.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
+    this.plot.addEventListener('dblclick', () => this.setWindow(null));
+    this.root.addEventListener('click', (event) => {
+      const zoom = event.target.dataset?.zoom;
+      if (zoom) this.zoomAt(zoom === '+' ? 0.5 : 2, zoom === '+' ? this.t : null);
+    });
+  }
+
+  onPointer(event) {
+    if (event.buttons && this.zoom && this.grip !== undefined) {
+      const [from, to] = this.window;
+      const moved = ((this.grip - event.clientX) / this.width) * (to - from);
+      this.dragged ||= Math.abs(this.grip - event.clientX) > 3;
+      this.grip = event.clientX;
+      this.setWindow([from + moved, to + moved]);
+    } else this.onRound(...this.hit(event), false);
+  }
+
+  // Zooms with Ctrl held, as maps do, so that the page still scrolls.
+  onWheel(event) {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const box = this.canvas.getBoundingClientRect();
+    const [from, to] = this.window;
+    this.zoomAt(event.deltaY > 0 ? 1.25 : 0.8, from + ((event.clientX - box.left) / box.width) * (to - from));
+  }
+
+  zoomAt(factor, centre) {
+    const [from, to] = this.window;
+    const middle = Math.min(to, Math.max(from, centre ?? (from + to) / 2));
+    this.setWindow([middle - (middle - from) * factor, middle + (to - middle) * factor]);
+  }
+
+  // Keeps the window inside the run; the whole run is no zoom.
+  setWindow(window) {
+    if (!this.trace) return;
+    const width = window ? window[1] - window[0] : Infinity;
+    const from = window ? Math.max(0, Math.min(window[0], this.span - width)) : 0;
+    this.zoom = width >= this.span ? null : [from, from + Math.max(width, this.span / 2000)];
+    this.plot.classList.toggle('zoomed', !!this.zoom);
+    this.refresh();
+  }
+
+  // Draws everything again, with the colours and the width of now.
+  refresh() {
+    this.dirty = true;
+    if (this.counts && this.trace) this.show(this.t, this.counts, this.span === this.trace.end);
+  }
+
+  // The numbers, for those who would rather read them.
+  rows() {
+    const rows = [];
+    this.trace?.lanes.forEach((lane, index) => {
+      for (let i = 0; i < (this.counts?.[index] ?? 0); i += 1) {
+        const at = [lane.starts[i], lane.draftEnds[i], lane.ends[i]].map((seconds) => seconds.toFixed(3));
+        rows.push([shortName(lane), lane.rounds[i].index + 1, ...at, kept(lane.rounds[i])]);
+      }
+    });
+    return { head: ['lane', 'round', 'starts (s)', 'drafted (s)', 'ends (s)', 'tokens kept'], rows };
+  }
+}
+
+function kept(round) {
+  return String(round.drafts.filter((draft) => draft.verdict === 'accepted').length + (round.target ? 1 : 0));
+}
+
+// The smallest round number of seconds that leaves some room after t.
+export function niceSpan(t) {
+  const want = Math.max(t * 1.1, 0.1);
+  const power = 10 ** Math.floor(Math.log10(want));
+  return power * STEPS.find((step) => step * power >= want - 1e-12);
+}

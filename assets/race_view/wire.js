@@ -1,0 +1,114 @@
+// The browser's half of specviz/ui/wire.py: numbered batches in a ring, and compact messages back to trace events.
+import { KINDS, RECORDS, VERDICTS } from './defaults.js';
+
+// Decodes the batches of one run into the objects of a trace file.
+export class Decoder {
+  constructor() {
+    this.pieces = new Map();
+    this.lanes = [];
+  }
+
+  // The messages of a batch: {event}, {summary} or {notice, level}.
+  messages(batch) {
+    const texts = batch.t || [];
+    for (let i = 0; i < texts.length; i += 2) this.pieces.set(texts[i], texts[i + 1]);
+    return batch.e.map((message) => this.message(message));
+  }
+
+  message([kind, first, ...rest]) {
+    if (kind === 'r') return { event: { event: 'RoundDone', lane: this.lanes[first], round: this.record('Round', rest) } };
+    if (kind === 's') return { summary: first };
+    if (kind === 'n') return { notice: rest[0], level: first };
+    if (first.event === 'RaceStarted') this.lanes = first.header.lanes.map((lane) => lane.name);
+    return { event: first };
+  }
+
+  record(type, values) {
+    const record = {};
+    RECORDS[type].forEach(([name, absent], i) => {
+      if (i < values.length && values[i] !== absent) record[name] = this.field(name, values[i]);
+    });
+    return record;
+  }
+
+  field(name, value) {
+    if (value === null) return null;
+    if (name.endsWith('_top')) return this.alternatives(value);
+    if (name === 'token') return this.token(value, true);
+    if (name === 'drafts') return value.map((draft) => this.record('DraftToken', draft));
+    if (name === 'target') return this.record('TargetToken', value);
+    if (name === 'verdict') return VERDICTS[value];
+    if (name === 'kind') return KINDS[value];
+    return value;
+  }
+
+  // [id, text, piece] with what is null at the end cut, as in a trace file.
+  token(code, plain) {
+    let parts;
+    if (typeof code === 'number') parts = [code, plain ? this.pieces.get(code) : null, this.pieces.get(code)];
+    else parts = code.length === 3 ? [...code] : [...code, this.pieces.get(code[0])];
+    while (parts.length > 1 && parts[parts.length - 1] === null) parts.pop();
+    return parts;
+  }
+
+  alternatives(flat) {
+    const pairs = [];
+    for (let i = 0; i < flat.length; i += 2) pairs.push([this.token(flat[i], false), flat[i + 1] / 1000]);
+    return pairs;
+  }
+}
+
+// Takes the component's values in, hands each batch on once and in order, and fetches what it missed.
+export class Receiver {
+  // onRun(live) at a new run; onMessages(messages) for each batch; resync(request) -> {batches} or {gone}.
+  constructor({ onRun, onMessages, resync }) {
+    Object.assign(this, { onRun, onMessages, resync, run: null, seen: 0, fetching: false, lost: false });
+  }
+
+  accept(value) {
+    if (!value || typeof value.run !== 'string') return;
+    if (value.run !== this.run) this.start(value);
+    const batches = value.ring.filter(Boolean).map(numbered)
+      .filter(([number]) => number > this.seen).sort(([a], [b]) => a - b);
+    for (const [number, text] of batches) {
+      if (number !== this.seen + 1) return void this.fetchMissing(number);
+      this.take(text);
+    }
+  }
+
+  start(value) {
+    Object.assign(this, { run: value.run, seen: 0, lost: false, decoder: new Decoder() });
+    this.onRun(value.live !== false);
+  }
+
+  take(text) {
+    this.seen += 1;
+    this.onMessages(this.decoder.messages(JSON.parse(text)));
+  }
+
+  async fetchMissing(number) {
+    if (this.fetching || this.lost) return;
+    this.fetching = true;
+    const { run } = this;
+    try {
+      while (this.run === run && this.seen < number && !this.lost) await this.fetchOnce(run);
+    } catch {
+      // The server is gone: what arrived stays, and the next value that comes asks again.
+    } finally {
+      this.fetching = false;
+    }
+  }
+
+  async fetchOnce(run) {
+    const after = this.seen;
+    const reply = await this.resync({ run, after });
+    if (this.run !== run || this.seen !== after) return;
+    if (!reply || reply.gone || !reply.batches.length) this.lost = true;
+    else reply.batches.forEach((text) => this.take(text));
+  }
+}
+
+function numbered(slot) {
+  const bar = slot.indexOf('|');
+  return [Number(slot.slice(0, bar)), slot.slice(bar + 1)];
+}

@@ -1,0 +1,156 @@
+// Numbers and verdicts in words: pure functions from records to text. A sentence is a list of strings and of tokens
+// ({token}), so that a token can be set apart on the page without ever becoming markup.
+
+export function percent(p) {
+  if (p === null || p === undefined) return '–';
+  if (p > 0 && p < 0.001) return '<0.1%';
+  const value = p * 100;
+  return value < 1 || (value > 99 && value < 100) ? `${value.toFixed(1)}%` : `${Math.round(value)}%`;
+}
+
+export function seconds(s) {
+  if (s === null || s === undefined) return '–';
+  if (s < 0.001) return `${(s * 1e6).toFixed(0)} µs`;
+  if (s < 1) return `${(s * 1000).toFixed(s < 0.01 ? 2 : s < 0.1 && (s * 1000) % 1 > 0.05 ? 1 : 0)} ms`;
+  return `${s.toFixed(s < 10 ? 2 : 1)} s`;
+}
+
+export const clock = (s) => `${s.toFixed(s < 10 ? 2 : 1)} s`;
+
+export const rate = (value) => (value === null || !Number.isFinite(value) ? '–' : value.toFixed(value < 100 ? 1 : 0));
+
+export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+
+const number = (value, digits = 2) => (value === null || value === undefined ? '–' : value.toFixed(digits));
+
+export function millions(count) {
+  return count >= 1e9 ? `${(count / 1e9).toFixed(2)} B` : `${Math.round(count / 1e6)} M`;
+}
+
+// A text with its white space made visible.
+export function visible(text) {
+  return text.replaceAll('\n', '↵').replaceAll('\t', '⇥').replace(/^ +$/, (run) => '␣'.repeat(run.length));
+}
+
+// A token as one reads it: its piece, or what else is known of it.
+export function pieceOf(token) {
+  const [id, text, piece] = token;
+  return piece ?? text ?? (id === null ? '(not shown by the server)' : `#${id}`);
+}
+
+export const STATUS = {
+  accepted: 'accepted', rejected: 'rejected', untested: 'never tested',
+  correction: 'correction', bonus: 'bonus', standard: 'standard',
+};
+
+export const MARKS = { accepted: '✓', rejected: '✕', untested: '·', correction: '⇄', bonus: '+', standard: '' };
+
+export const REASONS = {
+  eos: 'ended by itself', stop: 'ended at a stop string', length: 'reached the token limit',
+  context: 'the context is full', cancelled: 'stopped', error: 'failed',
+};
+
+// The card's heading for a token.
+export function question(status, token) {
+  const named = { token };
+  return {
+    accepted: ['Why was ', named, ' kept?'],
+    rejected: ['Why was ', named, ' thrown away?'],
+    untested: ['Why was ', named, ' never tested?'],
+    correction: ['Why ', named, ' instead?'],
+    bonus: ['Why is ', named, ' a bonus?'],
+    standard: ['Where does ', named, ' come from?'],
+  }[status];
+}
+
+// Why a token was kept, thrown away or written, in plain words. `context` is {lane, round, greedy}.
+export function explain(item, context) {
+  const draft = item.slot >= 0 ? context.round.drafts[item.slot] : null;
+  if (draft) return context.greedy ? greedyDraft(draft, context.round) : sampledDraft(draft, context.round);
+  return targetToken(context.round.target, context);
+}
+
+// min(1, p / q), the chance that a drafted token is kept; null where p or q is not known.
+export function keepChance(draft) {
+  if (draft.draft_prob === undefined || draft.target_prob === undefined) return null;
+  if (draft.draft_prob === null || draft.target_prob === null || draft.draft_prob <= 0) return null;
+  return Math.min(1, draft.target_prob / draft.draft_prob);
+}
+
+function sampledDraft(draft, round) {
+  if (draft.verdict === 'untested') return untested(round);
+  const chance = keepChance(draft);
+  const kept = draft.verdict === 'accepted';
+  const end = kept ? 'so it was kept.' : 'so it was thrown away.';
+  if (chance === null) return [kept ? 'The target agreed, ' : 'The target did not agree, ', end];
+  const [q, p] = [percent(draft.draft_prob), percent(draft.target_prob)];
+  const certain = draft.draft_prob === 1 ? `The draft named it outright (100%), the target gave it ${p}: `
+    : `The draft gave it ${q}, the target ${chance < 1 ? 'only ' : ''}${p}: `;
+  if (chance >= 1) return [certain, 'the target wants it at least as much, so it is always kept.'];
+  const draw = draft.draw === undefined || draft.draw === null ? '' : `the draw was ${number(draft.draw)}, `;
+  return [certain, `kept with chance ${percent(chance)}, ${draw}${end}`];
+}
+
+function greedyDraft(draft, round) {
+  if (draft.verdict === 'untested') return untested(round);
+  const q = probabilityIn(draft.draft_top, draft.token);
+  const p = probabilityIn(draft.target_top, draft.token);
+  const shares = q === null || p === null ? '' : `The draft gave it ${percent(q)}, the target ${p < q ? 'only ' : ''}${percent(p)}. `;
+  if (draft.verdict === 'accepted') return [shares, 'It is the target’s own first choice, so greedy decoding keeps it.'];
+  const choice = firstChoice(draft, round);
+  if (!choice) return [shares, 'Greedy decoding keeps only the target’s first choice.'];
+  const margin = round.target?.margin;
+  const lead = margin === undefined || margin === null ? '.' : `, ahead by ${number(margin)} in logits.`;
+  return [shares, 'Greedy decoding keeps only the target’s first choice, which is ', { token: choice }, lead];
+}
+
+// What the target would have written in place of a rejected draft.
+function firstChoice(draft, round) {
+  if (draft.target_top?.length) return draft.target_top[0][0];
+  return round.target?.kind === 'correction' ? round.target.token : null;
+}
+
+function untested(round) {
+  const rejected = round.drafts.some((draft) => draft.verdict === 'rejected');
+  return [rejected ? 'A token before it was thrown away, and with it all that followed: the target never got to judge it.'
+    : 'The run had already ended before it.'];
+}
+
+function targetToken(target, { round, greedy }) {
+  if (target.kind === 'bonus') {
+    return [`All ${round.drafts.length === 1 ? 'that was' : round.drafts.length} drafted ${round.drafts.length === 1 ? '' : 'tokens '}`
+      + 'passed. The same target pass also says what comes next, so this token is free', chanceOf(target, greedy)];
+  }
+  if (target.kind === 'correction') {
+    return greedy ? ['The target’s own first choice at the place where the draft went wrong', marginOf(target)]
+      : ['Drawn from what the target wants beyond the draft, max(0, p − q) scaled to one', residualChance(target)];
+  }
+  return ['One pass of the target, one token', greedy ? marginOf(target) : chanceOf(target, greedy)];
+}
+
+const has = (value) => value !== undefined && value !== null;
+
+function chanceOf(target, greedy) {
+  if (greedy) return marginOf(target);
+  return has(target.target_prob) ? `; the target gave it ${percent(target.target_prob)}.` : '.';
+}
+
+function residualChance(target) {
+  return has(target.draw_prob) ? `; there it had ${percent(target.draw_prob)}.` : '.';
+}
+
+function marginOf(target) {
+  return has(target.margin) ? `, ahead of the second by ${number(target.margin)} in logits.` : '.';
+}
+
+// The probability of a token in a top list, null where it is not among them.
+export function probabilityIn(top, token) {
+  const found = top?.find(([other]) => (token[0] !== null ? other[0] === token[0] : pieceOf(other) === pieceOf(token)));
+  return found ? found[1] : null;
+}
+
+// The price of a speculative lane against the standard one: "33 target passes instead of 150, ...".
+export function price(at) {
+  const small = at.draftPasses ? `, at the price of ${plural(at.draftPasses, 'small one')}` : '';
+  return `${plural(at.targetPasses, 'target pass', 'target passes')} instead of ${at.kept}${small}`;
+}

@@ -1,0 +1,269 @@
+"""Passes written out for the Llama family: fused projections, a fixed cache, nothing allocated that can be reused.
+
+The arithmetic is transformers' own (RMSNorm, rotary positions, grouped-query attention, SwiGLU); what differs is how it
+is laid out: query, key and value in one product, gate and up in one, each weight in the form that multiplies fastest,
+and query heads folded into rows so that grouped keys are never repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from specviz.models.cache import KVCache
+from specviz.models.linear import Linear, PlainLinear, make_linear
+from specviz.models.masks import causal_mask
+from specviz.models.plain import sliding_window
+
+_FAMILY = {"llama", "mistral", "qwen2", "qwen3"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One decoder layer's weights. `window` is its sliding window, None for full attention."""
+
+    input_norm: Tensor
+    qkv: Linear
+    q_norm: Tensor | None
+    k_norm: Tensor | None
+    output: Linear
+    middle_norm: Tensor
+    gate_up: Linear
+    down: Linear
+    window: int | None
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        return (self.qkv, self.output, self.gate_up, self.down)
+
+    @property
+    def norms(self) -> tuple[Tensor, ...]:
+        norms = (self.input_norm, self.q_norm, self.k_norm, self.middle_norm)
+        return tuple(norm for norm in norms if norm is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    heads: int
+    groups: int  # key/value heads
+    width: int  # of a head
+    epsilon: float
+    scale: float
+    limit: int  # positions
+
+
+def supports(module: nn.Module) -> bool:
+    """Whether this module is of the family that is written out here, with nothing about it that is not."""
+    config = module.config
+    return (
+        config.model_type in _FAMILY
+        and getattr(config, "hidden_act", "silu") == "silu"
+        and not getattr(config, "mlp_bias", False)
+        and all(hasattr(module, part) for part in ("model", "lm_head"))
+    )
+
+
+class NativeExecutor:
+    """Runs a model of the Llama family; made by `from_module`, or cut from another by `first_layers`."""
+
+    path = "native"
+
+    def __init__(
+        self,
+        embedding: Tensor,
+        layers: tuple[_Layer, ...],
+        norm: Tensor,
+        head: Linear,
+        tied: bool,
+        rotary: nn.Module,
+        shape: _Shape,
+    ) -> None:
+        self._embedding, self._layers, self._norm, self._head, self._tied = embedding, layers, norm, head, tied
+        self._rotary, self._shape = rotary, shape
+        self._cosines = self._sines = embedding.new_empty(0, shape.width)
+
+    @classmethod
+    @torch.inference_mode()
+    def from_module(cls, module: nn.Module, context_length: int, owned: bool) -> NativeExecutor:
+        """Take the weights over. With `owned` each original is dropped as soon as its copy is made."""
+        model, config = module.model, module.config
+        attention = model.layers[0].self_attn
+        shape = _Shape(
+            config.num_attention_heads, config.num_key_value_heads, attention.head_dim,
+            model.norm.variance_epsilon, attention.scaling, context_length,
+        )  # fmt: skip
+        embedding = model.embed_tokens.weight.detach()
+        head = make_linear(module.lm_head.weight.detach(), _bias(module.lm_head))
+        tied = module.lm_head.weight is model.embed_tokens.weight
+        if owned and not tied:
+            _drop(module.lm_head)
+        kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * len(model.layers)
+        window = sliding_window(config)
+        layers = tuple(
+            _take(layer, window if kind == "sliding_attention" else None, owned)
+            for layer, kind in zip(model.layers, kinds, strict=True)
+        )
+        return cls(embedding, layers, model.norm.weight.detach(), head, tied, model.rotary_emb, shape)
+
+    @property
+    def layers(self) -> int:
+        return len(self._layers)
+
+    @property
+    def bytes_read(self) -> int:
+        """What a pass reads of the weights; of the embedding it reads a few rows only."""
+        return sum(part.bytes for part in self._linears()) + sum(norm.nbytes for norm in self._norms())
+
+    @property
+    def bytes(self) -> int:
+        """What the weights take; a head reordered from the embedding is a copy, and counted."""
+        return self._embedding.nbytes + self.bytes_read - (self._head.bytes if self._shares_head() else 0)
+
+    @property
+    def parameters(self) -> int:
+        """Distinct parameters: a head tied to the embedding counts once, whatever copies were made."""
+        parts = sum(part.parameters for part in self._linears()) - (self._head.parameters if self._tied else 0)
+        return parts + sum(norm.numel() for norm in self._norms()) + self._embedding.numel()
+
+    def first_layers(self, count: int) -> NativeExecutor:
+        """The first `count` layers under the same norm and head, sharing every weight."""
+        return NativeExecutor(
+            self._embedding, self._layers[:count], self._norm, self._head, self._tied, self._rotary, self._shape
+        )
+
+    def new_cache(self, capacity: int) -> KVCache:
+        return KVCache(len(self._layers), capacity)
+
+    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any:
+        """Logits `(w, vocabulary)` of a pass over `ids` (w,) behind `start` () entries; the last `rows` only, if set.
+
+        With `hidden`, the pair of logits and the last hidden states `(w, width)`.
+        """
+        slots = start + torch.arange(len(ids), device=ids.device)
+        turn = self._turn(slots, cache.capacity)
+        masks = self._masks(slots, cache.capacity)
+        states = functional.embedding(ids, self._embedding)
+        for index, layer in enumerate(self._layers):
+            attended = self._attend(index, layer, states, turn, masks[layer.window], slots, cache)
+            states = states + layer.output(attended)
+            gate, up = layer.gate_up(self._normalise(states, layer.middle_norm)).chunk(2, -1)
+            states = states + layer.down(functional.silu(gate) * up)
+        states = self._normalise(states, self._norm)
+        logits = self._head(states[-rows:] if rows else states)
+        return (logits, states) if hidden else logits
+
+    def _linears(self) -> tuple[Linear, ...]:
+        return (self._head, *(part for layer in self._layers for part in layer.linears))
+
+    def _norms(self) -> tuple[Tensor, ...]:
+        return (self._norm, *(norm for layer in self._layers for norm in layer.norms))
+
+    def _shares_head(self) -> bool:
+        return self._tied and isinstance(self._head, PlainLinear)
+
+    def _attend(
+        self, index: int, layer: _Layer, states: Tensor, turn: tuple[Tensor, Tensor], mask: Tensor, slots: Tensor,
+        cache: KVCache,
+    ) -> Tensor:  # fmt: skip
+        shape, rows = self._shape, len(states)
+        mixed = layer.qkv(self._normalise(states, layer.input_norm)).view(rows, -1, shape.width)
+        turned, values = mixed[:, : shape.heads + shape.groups], mixed[:, shape.heads + shape.groups :]
+        if layer.q_norm is not None:
+            turned = self._normalise_heads(turned, layer)
+        turned = _rotate(turned, *turn)
+        queries, keys = turned[:, : shape.heads], turned[:, shape.heads :]
+        keys, values = cache.write(index, keys.transpose(0, 1)[None], values.transpose(0, 1)[None], slots)
+        # the heads that share a key become rows of it: (1, groups, heads / groups * w, width)
+        queries = queries.view(rows, shape.groups, -1, shape.width).permute(1, 2, 0, 3)
+        queries = queries.reshape(1, shape.groups, -1, shape.width)
+        mixed = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=shape.scale)
+        mixed = mixed.view(shape.groups, -1, rows, shape.width).permute(2, 0, 1, 3)
+        return mixed.reshape(rows, -1)
+
+    def _normalise(self, states: Tensor, weight: Tensor) -> Tensor:
+        return rms_norm(states, weight, self._shape.epsilon)
+
+    def _normalise_heads(self, turned: Tensor, layer: _Layer) -> Tensor:
+        queries, keys = turned.split((self._shape.heads, self._shape.groups), 1)
+        return torch.cat([self._normalise(queries, layer.q_norm), self._normalise(keys, layer.k_norm)], 1)
+
+    def _masks(self, slots: Tensor, capacity: int) -> dict[int | None, Tensor]:
+        """A mask for each window that a layer has, its rows repeated for the folded heads."""
+        fold = self._shape.heads // self._shape.groups
+        windows = {layer.window for layer in self._layers}
+        dtype = self._embedding.dtype
+        return {window: causal_mask(slots, capacity, dtype, window).repeat(1, 1, fold, 1) for window in windows}
+
+    def _turn(self, slots: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
+        """Cosines and signed sines of the rows' positions, each (w, 1, width)."""
+        if len(self._cosines) < min(capacity, self._shape.limit):
+            self._grow_tables(capacity)
+        positions = slots.clamp_max(len(self._cosines) - 1)
+        return self._cosines[positions][:, None], self._sines[positions][:, None]
+
+    def _grow_tables(self, capacity: int) -> None:
+        count = min(self._shape.limit, 1 << (capacity - 1).bit_length())
+        positions = torch.arange(count, device=self._embedding.device)[None]
+        cosines, sines = self._rotary(self._embedding[:1], positions)
+        half = self._shape.width // 2
+        self._cosines = cosines[0]
+        # x * cos + roll(x) * sin with the first half's sines negated is the rotation of both halves
+        self._sines = torch.cat([-sines[0, :, :half], sines[0, :, half:]], -1)
+
+
+def rms_norm(states: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+    """RMSNorm (Zhang and Sennrich 2019) over the last dimension, in float32 as transformers computes it."""
+    wide = states.float()
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)
+    return (wide * scale).to(states.dtype) * weight
+
+
+def _rotate(heads: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """Rotary positions (Su et al. 2021) on (w, heads, width)."""
+    return heads * cosines + heads.roll(heads.shape[-1] // 2, -1) * sines
+
+
+def _take(layer: nn.Module, window: int | None, owned: bool) -> _Layer:
+    attention, mlp = layer.self_attn, layer.mlp
+    return _Layer(
+        input_norm=layer.input_layernorm.weight.detach(),
+        qkv=_fuse((attention.q_proj, attention.k_proj, attention.v_proj), owned),
+        q_norm=_norm(attention, "q_norm"),
+        k_norm=_norm(attention, "k_norm"),
+        output=_fuse((attention.o_proj,), owned),
+        middle_norm=layer.post_attention_layernorm.weight.detach(),
+        gate_up=_fuse((mlp.gate_proj, mlp.up_proj), owned),
+        down=_fuse((mlp.down_proj,), owned),
+        window=window,
+    )
+
+
+def _fuse(parts: tuple[nn.Linear, ...], owned: bool) -> Linear:
+    """One linear layer whose output is the parts' outputs side by side."""
+    weight = torch.cat([part.weight.detach() for part in parts]) if len(parts) > 1 else parts[0].weight.detach()
+    biases = [_bias(part) for part in parts]
+    bias = None if all(b is None for b in biases) else torch.cat(
+        [weight.new_zeros(part.out_features) if b is None else b for part, b in zip(parts, biases, strict=True)]
+    )  # fmt: skip
+    if owned:
+        for part in parts:
+            _drop(part)
+    return make_linear(weight, bias)
+
+
+def _bias(part: nn.Linear) -> Tensor | None:
+    return None if part.bias is None else part.bias.detach()
+
+
+def _drop(part: nn.Linear) -> None:
+    """Free a weight that has been copied; its module cannot be used any more."""
+    part.weight = None
+
+
+def _norm(attention: nn.Module, name: str) -> Tensor | None:
+    norm = getattr(attention, name, None)
+    return None if norm is None else norm.weight.detach()

@@ -1,0 +1,1 @@
+"""The page: Gradio lives here and in app.py, nowhere else."""

@@ -1,0 +1,124 @@
+"""The endpoints for programs: `/race` streams a race's events as JSON objects, `/summary` gives its numbers.
+
+They run what the page and the command line run: the same arguments and seed give the same counts.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+
+from specviz.errors import SpecvizError
+from specviz.metrics import Tally
+from specviz.traces import Event, event_to_json
+from specviz.ui.form import Offer
+from specviz.ui.numbers import numbers
+from specviz.ui.request import RaceRequest, make_request
+from specviz.ui.running import Runner, Waiting
+
+Ask = Callable[..., RaceRequest]
+
+
+def add_api(offer: Offer, runner: Runner, **queueing: Any) -> None:
+    """Add both endpoints to the Blocks that is being built."""
+    ask = _asker(offer)
+
+    @_asking(ask, dict)
+    def race(*values: Any, **named: Any) -> Iterator[dict]:
+        """Race standard decoding against a lane for each draft; streams the events of the trace, one object each.
+
+        `drafts` are written as on the command line: "prompt-lookup:k=8", "draft-model=hub:ID:k=4".
+        """
+        with _InWords():
+            yield from map(event_to_json, _events(runner, ask(*values, **named)))
+
+    @_asking(ask, dict)
+    def summary(*values: Any, **named: Any) -> dict:
+        """Race as `/race` does; returns every number of each lane, by its name, and the settings."""
+        with _InWords():
+            request = ask(*values, **named)
+            return _summary(_events(runner, request))
+
+    gr.api(race, api_name="race", **queueing)
+    gr.api(summary, api_name="summary", **queueing)
+
+
+def _asker(offer: Offer) -> Ask:
+    """What both endpoints take, turned into a request that this machine allows."""
+
+    def ask(
+        prompt: str,
+        drafts: list[str] = ["prompt-lookup"],  # noqa: B006, shown as the default and never changed
+        target: str = "",
+        k: int = 5,
+        max_new_tokens: int = 128,
+        temperature: float = 0.0,
+        seed: int = 0,
+        chat: bool = True,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        repetition_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        stop: list[str] = [],  # noqa: B006
+        ignore_eos: bool = False,
+        telemetry: bool = True,
+    ) -> RaceRequest:
+        settings = {
+            "k": k,
+            "max_new_tokens": max_new_tokens,
+            "temperature": temperature,
+            "seed": seed,
+            "top_k": top_k,
+            "top_p": top_p,
+            "repetition_penalty": repetition_penalty,
+            "presence_penalty": presence_penalty,
+            "frequency_penalty": frequency_penalty,
+            "stop": stop,
+            "ignore_eos": ignore_eos,
+            "telemetry": telemetry,
+        }
+        return make_request(prompt, drafts, target or offer.target, settings, chat, offer.limits)
+
+    return ask
+
+
+def _asking(ask: Ask, returns: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give an endpoint the parameters of `ask`; Gradio reads them from signature and annotations."""
+
+    def dress(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+        endpoint.__signature__ = inspect.signature(ask).replace(return_annotation=returns)
+        endpoint.__annotations__ = {**ask.__annotations__, "return": returns}
+        return endpoint
+
+    return dress
+
+
+class _InWords:
+    """A refusal reaches the client as its sentence."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, SpecvizError):
+            raise gr.Error(str(error), print_exception=False) from error
+
+
+def _events(runner: Runner, request: RaceRequest) -> Iterator[Event]:
+    """The events of a race; a client that leaves closes this iterator, and with it the race."""
+    for steps in runner(request, lambda: False):
+        yield from (step for step in steps if not isinstance(step, Waiting))
+
+
+def _summary(events: Iterator[Event]) -> dict[str, Any]:
+    tally = Tally()
+    settings: dict[str, Any] = {}
+    for event in events:
+        tally.add(event)
+        if "header" in (json := event_to_json(event)):
+            header = json["header"]
+            settings = {key: header[key] for key in ("target", "device", "dtype", "threads", "created")}
+            settings["lanes"] = header["lanes"]
+    return {"lanes": {name: numbers(summary, bulk=True) for name, summary in tally.summaries().items()}, **settings}

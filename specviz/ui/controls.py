@@ -1,0 +1,118 @@
+"""The page's left column: what to race, and how. It is built, read and written here; nothing here runs a race."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from specviz.prompts import MAX_PROMPT_CHARACTERS
+from specviz.ui.form import Form, Offer
+from specviz.ui.lane_controls import LaneControls, lane_controls
+from specviz.ui.presets import presets
+from specviz.ui.request import MAX_DRAFTS
+from specviz.ui.setting_controls import SettingControls, more_label, setting_controls
+from specviz.ui.text_line import TextLine
+
+CHAT, RAW = "chat template", "raw text"
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """The column's components; `shown` holds which lanes are shown."""
+
+    preset: gr.Radio
+    expect: TextLine
+    prompt: gr.Textbox
+    chat: gr.Radio
+    target: gr.Dropdown
+    lanes: tuple[LaneControls, ...]
+    shown: gr.State
+    add: gr.Button
+    settings: SettingControls
+    run: gr.Button
+    stop: gr.Button
+    reset: gr.Button
+    link: gr.Button
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The components that `read` takes the values of, in its order."""
+        lanes = [component for lane in self.lanes for component in lane.inputs]
+        return [self.prompt, self.chat, self.target, self.shown, *self.settings.inputs, *lanes]
+
+    @property
+    def written(self) -> list[Any]:
+        """The components that `write` updates, in its order."""
+        looks = [part for lane in self.lanes for part in lane.looks]
+        return [*self.inputs, *looks, self.add, self.settings.more]
+
+    @staticmethod
+    def shown_in(values: Sequence[Any]) -> tuple[bool, ...]:
+        """Of the values of `inputs`, which lanes are shown."""
+        return values[3]
+
+    def read(self, values: Sequence[Any]) -> Form:
+        """The form that the values of `inputs` make."""
+        (prompt, chat, target, shown), rest = values[:4], values[4:]
+        count = len(self.settings.inputs)
+        settings, rest = self.settings.read(rest[:count]), rest[count:]
+        lanes = []
+        for lane, visible in zip(self.lanes, shown, strict=True):
+            mine, rest = rest[: len(lane.inputs)], rest[len(lane.inputs) :]
+            lanes += [lane.read(mine)] if visible else []
+        return Form(prompt or "", str(target or ""), tuple(lanes), chat != RAW, settings)
+
+    def write(self, form: Form, offer: Offer) -> list[Any]:
+        """Updates of `written` that make the column say `form`."""
+        shown = tuple(index < len(form.lanes) for index in range(len(self.lanes)))
+        choices = [*form.lanes, *[offer.first_lane(form.target)] * (len(self.lanes) - len(form.lanes))]
+        sources = offer.drafts(form.target)
+        values = [form.prompt, CHAT if form.chat else RAW, form.target, shown, *self.settings.write(form.settings)]
+        looks: list[Any] = []
+        for lane, choice, visible in zip(self.lanes, choices, shown, strict=True):
+            values += lane.write(choice)
+            looks += lane.look(choice.strategy, visible, sources)
+        more = gr.update(label=more_label(form.settings))
+        return [*values, *looks, gr.update(visible=not all(shown)), more]
+
+
+def build_controls(offer: Offer, form: Form) -> Controls:
+    """The column, standing at `form`."""
+    prompt = gr.Textbox(
+        form.prompt, label="Prompt", lines=4, max_lines=9, max_length=MAX_PROMPT_CHARACTERS, elem_id="prompt"
+    )
+    preset = gr.Radio(list(presets()), label="Examples", elem_classes="chips", elem_id="presets")
+    expect = TextLine(elem_classes="hint", elem_id="expect")
+    target = gr.Dropdown(
+        offer.targets(),
+        value=form.target,
+        label="Target",
+        allow_custom_value=offer.limits.sources is None,
+        elem_id="target",
+    )
+    chat = gr.Radio([CHAT, RAW], value=CHAT, label="Prompt goes in as", elem_classes="chips", elem_id="chat")
+    lanes, shown = _lanes(offer, form)
+    add = gr.Button("+ add a lane", elem_classes="add-lane", elem_id="add-lane")
+    settings = setting_controls(form.settings)
+    with gr.Row(elem_classes="run-row"):
+        run = gr.Button("Run", variant="primary", scale=3, min_width=110, elem_id="run")
+        stop = gr.Button("Stop", interactive=False, scale=1, min_width=70, elem_id="stop")
+    with gr.Row(elem_classes="small-row"):
+        link = gr.Button("Copy a link to this setup", size="sm", elem_classes="quiet", elem_id="link", min_width=120)
+        reset = gr.Button("Reset", size="sm", elem_classes="quiet", elem_id="reset", min_width=60, scale=0)
+    return Controls(preset, expect, prompt, chat, target, lanes, shown, add, settings, run, stop, reset, link)
+
+
+def _lanes(offer: Offer, form: Form) -> tuple[tuple[LaneControls, ...], gr.State]:
+    """The controls of every lane that can be, and the state that says which are shown."""
+    sources = offer.drafts(form.target)
+    choices = [*form.lanes, *[offer.first_lane(form.target)] * (MAX_DRAFTS - len(form.lanes))]
+    shown = tuple(index < len(form.lanes) for index in range(MAX_DRAFTS))
+    lanes = tuple(
+        lane_controls(index + 1, choice, sources, visible)
+        for index, (choice, visible) in enumerate(zip(choices, shown, strict=True))
+    )
+    return lanes, gr.State(shown)

@@ -1,0 +1,75 @@
+"""A Form as the query of an address and back, so that a setup can be sent, bookmarked and remembered.
+
+Lanes are written as on the command line. Only what differs from the usual is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from specviz.errors import InputError
+from specviz.lanes import parse_draft
+from specviz.settings import Settings
+from specviz.spelling import setting
+from specviz.ui.form import SHARED, Form, LaneChoice
+from specviz.ui.request import MAX_DRAFTS
+
+MAX_QUERY = 8000
+
+
+def to_query(form: Form) -> str:
+    """The query, without "?". Raises InputError where the prompt is too long for an address."""
+    usual = Settings()
+    pairs: list[tuple[str, Any]] = [("prompt", form.prompt), ("target", form.target)]
+    pairs += [("draft", lane.argument) for lane in form.lanes]
+    pairs += [] if form.chat else [("chat", "0")]
+    for name in SHARED:
+        value = form.settings[name]
+        if value != getattr(usual, name):
+            pairs += [(name, item) for item in value] if name == "stop" else [(name, _spell(value))]
+    query = urlencode(pairs)
+    if len(query) > MAX_QUERY:
+        raise InputError("The prompt is too long for an address; send it apart.")
+    return query
+
+
+def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
+    """The form that a query describes; what it leaves out is as in `usual`, keys of others are ignored.
+
+    Raises SpecvizError, in words, for a lane or a number that is none.
+    """
+    pairs = list(parse_qsl(query, keep_blank_values=True) if isinstance(query, str) else query)
+    given = dict(pairs)
+    drafts = tuple(_lane(value) for name, value in pairs if name == "draft")[:MAX_DRAFTS]
+    settings = {name: getattr(Settings(), name) for name in SHARED}
+    settings |= {name: setting(name, given[name]) for name in SHARED if name in given and name != "stop"}
+    settings["stop"] = tuple(value for name, value in pairs if name == "stop")
+    if not given.keys() & set(SHARED):
+        settings = usual.settings
+    Settings(**settings)
+    return replace(
+        usual,
+        prompt=given.get("prompt", usual.prompt),
+        target=given.get("target", usual.target),
+        lanes=drafts or usual.lanes,
+        chat=given.get("chat", "1") != "0",
+        settings=settings,
+    )
+
+
+def speaks(query: Iterable[tuple[str, str]]) -> bool:
+    """Whether a query says anything of a form; an address may carry other things."""
+    return bool({name for name, _ in query} & {"prompt", "target", "draft", "chat", *SHARED})
+
+
+def _lane(argument: str) -> LaneChoice:
+    draft = parse_draft(argument)
+    k = draft.settings.get("k", Settings().k)
+    return LaneChoice(draft.strategy, draft.source or "", k, tuple(draft.options.items()))
+
+
+def _spell(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)

@@ -1,0 +1,24 @@
+"""A lane's Summary as JSON: what the race view's final table and the `/summary` endpoint show."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from specviz.metrics import Summary, verdict
+
+# what only explains how a prediction is made, or is text and ids that the view has from the events already
+_INNER = frozenset({"costs", "comparison", "because"})
+_BULK = frozenset({"text", "token_ids"})
+
+
+def numbers(summary: Summary, *, bulk: bool = False) -> dict[str, Any]:
+    """Every number of the lane by its field's name, with `verdict` and `because` in words; `bulk` adds text and ids."""
+    hidden = _INNER if bulk else _INNER | _BULK
+    values = {spec.name: _plain(getattr(summary, spec.name)) for spec in fields(summary) if spec.name not in hidden}
+    because = summary.because.sentence if summary.because else None
+    return {**values, "comparison": summary.comparison.value, "because": because, "verdict": verdict(summary)}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

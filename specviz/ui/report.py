@@ -1,0 +1,64 @@
+"""The report below a finished race: one plotly figure a question, each with its numbers as a table.
+
+Drawn only while it is open, once a race is over: plotly is heavy, and a figure is rebuilt whenever it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+import pandas as pd
+
+from specviz import plots
+from specviz.traces import Event
+
+MAX_ROWS = 2000
+_FIGURES: tuple[tuple[str, Callable[..., Any], Callable[..., pd.DataFrame]], ...] = (
+    ("Acceptance by position", plots.acceptance_by_position, plots.acceptance_by_position_table),
+    ("Accepted lengths", plots.accepted_lengths, plots.accepted_lengths_table),
+    ("Speed-up over k", plots.speedup_by_k, plots.speedup_by_k_table),
+    ("Passes a token", plots.passes_per_token, plots.passes_per_token_table),
+    ("Seconds of each round", plots.seconds_by_round, plots.seconds_by_round_table),
+    ("Tokens over time", plots.tokens_by_time, plots.tokens_by_time_table),
+)
+EMPTY = "The figures are drawn once a race is over."
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The components: the fold, and figures and tables in the order of their names."""
+
+    fold: gr.Accordion
+    figures: tuple[gr.Plot, ...]
+    tables: tuple[gr.Dataframe, ...]
+
+    @property
+    def outputs(self) -> list[Any]:
+        return [*self.figures, *self.tables]
+
+    def draw(self, trace: Iterable[Event], theme: str) -> list[Any]:
+        """Values of `outputs` for a trace."""
+        events = tuple(trace)
+        drawn = [figure(events, theme) for _, figure, _ in _FIGURES]
+        return [*drawn, *(rounded(table(events)) for _, _, table in _FIGURES)]
+
+
+def build_report() -> Report:
+    """The folded report, empty."""
+    figures, tables = [], []
+    with gr.Accordion("Figures and their numbers", open=False, elem_id="report") as fold:
+        with gr.Row(elem_classes="figures"):
+            for name, _, _ in _FIGURES:
+                with gr.Column(min_width=330, elem_classes="figure"):
+                    figures.append(gr.Plot(label=name, show_label=False, container=False))
+                    with gr.Accordion(f"Numbers: {name.lower()}", open=False, elem_classes="numbers"):
+                        tables.append(gr.Dataframe(interactive=False, max_height=260, show_label=False))
+    return Report(fold, tuple(figures), tuple(tables))
+
+
+def rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """The table as people read it: four digits, and not more rows than a page can bear."""
+    return table.head(MAX_ROWS).map(lambda value: float(f"{value:.4g}") if isinstance(value, float) else value)

@@ -1,0 +1,119 @@
+"""What a visitor asks for, checked in Python: a browser's controls, and an API client more so, may send anything.
+
+Draft arguments are those of the command line, so that the page, the API and the command line run the same lanes. Plain
+values only: a request can be pickled into another process. Nothing is loaded here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specviz.catalog import Catalog, Profile
+from specviz.errors import InputError, LoadError
+from specviz.lanes import DraftArgument, parse_drafts
+from specviz.prompts import check_text
+from specviz.settings import MAX_NEW_TOKENS, Settings
+from specviz.sources import normalise
+
+MAX_DRAFTS = 3  # beside the standard lane
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What this machine lets visitors ask for. `sources` are the only ones allowed, None allows any."""
+
+    max_new_tokens: int = MAX_NEW_TOKENS
+    sources: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, catalog: Catalog, profile: Profile) -> Limits:
+        """A Space's visitors get the catalogue's models; on one's own machine any source may be typed."""
+        if profile.name == "local":
+            return cls()
+        return cls(profile.max_new_tokens, frozenset(normalise(model.source) for model in catalog.models.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRequest:
+    """A race to run: `drafts` are draft arguments, `target` a source, `settings` what all lanes share."""
+
+    prompt: str
+    drafts: tuple[str, ...]
+    target: str
+    settings: Settings
+    chat: bool = True
+
+    @property
+    def parsed_drafts(self) -> tuple[DraftArgument, ...]:
+        return parse_drafts(self.drafts)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The target's source, then each distinct one of a draft."""
+        drafts = (draft.source for draft in self.parsed_drafts if draft.source)
+        return tuple(dict.fromkeys((self.target, *drafts)))
+
+
+def make_request(
+    prompt: Any, drafts: Any, target: Any, settings: dict[str, Any], chat: Any = True, limits: Limits | None = None
+) -> RaceRequest:
+    """The checked request. Raises InputError or LoadError, in a sentence, for whatever cannot be run as asked."""
+    limits = limits or Limits()
+    if not isinstance(prompt, str):
+        raise InputError("The prompt must be a text.")
+    check_text(prompt)
+    if not isinstance(target, str) or not target.strip():
+        raise InputError("No target is chosen; pick one from the list or type a source such as hub:ID.")
+    request = RaceRequest(prompt, _texts(drafts), normalise(target), _settings(settings), bool(chat))
+    parsed = request.parsed_drafts
+    for source in request.sources:
+        _check_source(source, limits)
+    for lane in (request.settings, *(draft.settings_in(request.settings) for draft in parsed)):
+        _check_length(lane, limits)
+    return request
+
+
+def draft_argument(strategy: str, source: str = "", k: Any = None, options: Sequence[tuple[str, Any]] = ()) -> str:
+    """The argument that spells a lane's choices, as it would be typed on the command line."""
+    words = [*((name, value) for name, value in options), *([] if k is None else [("k", k)])]
+    spelt = ",".join(f"{name}={_spell(value)}" for name, value in words)
+    return strategy + (f"={source}" if source else "") + (f":{spelt}" if spelt else "")
+
+
+def _texts(drafts: Any) -> tuple[str, ...]:
+    texts = (drafts,) if isinstance(drafts, str) else tuple(drafts or ())
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise InputError("No draft is chosen; name at least one, such as prompt-lookup.")
+    if len(texts) > MAX_DRAFTS:
+        raise InputError(f"A race here holds at most {MAX_DRAFTS} drafts beside standard decoding; leave some out.")
+    return tuple(text.strip() for text in texts)
+
+
+def _settings(values: dict[str, Any]) -> Settings:
+    return Settings(**{name: _whole(value) for name, value in values.items()})
+
+
+def _whole(value: Any) -> Any:
+    """Number fields of a browser send 5.0 for 5."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "+".join(map(str, value))
+    return str(_whole(value))
+
+
+def _check_source(source: str, limits: Limits) -> None:
+    if limits.sources is not None and source not in limits.sources:
+        raise LoadError(f"'{source}' is not offered on this machine; choose a model from the list.")
+
+
+def _check_length(settings: Settings, limits: Limits) -> None:
+    if settings.max_new_tokens > limits.max_new_tokens:
+        most, asked = limits.max_new_tokens, settings.max_new_tokens
+        raise InputError(f"This machine writes at most {most} new tokens a lane; {asked} were asked for.")

@@ -1,0 +1,75 @@
+"""The controls of the settings that all lanes share; their ranges are checked, in words, when a run is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from specviz.settings import Settings
+from specviz.ui.form import SHARED
+
+_FIRST = {"max_new_tokens": ("New tokens", 1), "temperature": ("Temperature", 0.1), "seed": ("Seed", 1)}
+_MORE = {
+    "top_k": ("top-k (0: off)", 1),
+    "top_p": ("top-p (1: off)", 0.05),
+    "repetition_penalty": ("Repetition penalty", 0.1),
+    "presence_penalty": ("Presence penalty", 0.1),
+    "frequency_penalty": ("Frequency penalty", 0.1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingControls:
+    """The components, by the name of their setting, in the order of SHARED."""
+
+    fields: dict[str, Any]
+    more: gr.Accordion
+
+    @property
+    def inputs(self) -> list[Any]:
+        return list(self.fields.values())
+
+    def read(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Settings, unchecked, from the values of `inputs`."""
+        settings = dict(zip(self.fields, values, strict=True))
+        return {**settings, "stop": _stop_strings(settings["stop"])}
+
+    def write(self, settings: dict[str, Any]) -> list[Any]:
+        """The values of `inputs` that say `settings`."""
+        return [_stop_lines(settings[name]) if name == "stop" else settings[name] for name in self.fields]
+
+
+def setting_controls(settings: dict[str, Any]) -> SettingControls:
+    """Build the controls, standing at `settings`."""
+    found: dict[str, Any] = {}
+    with gr.Row(elem_classes="settings-row"):
+        for name, (label, step) in _FIRST.items():
+            found[name] = gr.Number(settings[name], label=label, step=step, min_width=70, elem_id=name)
+    with gr.Accordion(more_label(settings), open=False, elem_classes="more", elem_id="more") as more:
+        with gr.Row(elem_classes="settings-row"):
+            for name, (label, step) in _MORE.items():
+                found[name] = gr.Number(settings[name], label=label, step=step, min_width=104, elem_id=name)
+        found["stop"] = gr.Textbox(_stop_lines(settings["stop"]), label="Stop strings, one a line", lines=2)
+        found["ignore_eos"] = gr.Checkbox(settings["ignore_eos"], label="go on after the end-of-sequence token")
+        found["telemetry"] = gr.Checkbox(settings["telemetry"], label="keep top-5 and overlap of both models")
+    return SettingControls({name: found[name] for name in SHARED}, more)
+
+
+def more_label(settings: dict[str, Any]) -> str:
+    """The label of the settings that are folded away: which of them are not as usual."""
+    usual = Settings()
+    folded = [name for name in SHARED if name not in _FIRST]
+    changed = [name.replace("_", " ") for name in folded if settings[name] != getattr(usual, name)]
+    return f"More settings (changed: {', '.join(changed)})" if changed else "More settings"
+
+
+def _stop_strings(text: str | None) -> tuple[str, ...]:
+    """One a line; a line break within one is written \\n."""
+    return tuple(line.replace("\\n", "\n") for line in (text or "").split("\n") if line)
+
+
+def _stop_lines(stops: Sequence[str]) -> str:
+    return "\n".join(stop.replace("\n", "\\n") for stop in stops)

@@ -1,0 +1,29 @@
+"""What the tests share: the embedded model, and one thread for models so tiny that more only get in each other's way."""
+
+import pytest
+
+
+@pytest.fixture
+def one_thread(monkeypatch):
+    """Tiny products gain nothing from a second thread, and lose much where something else uses the cores."""
+    import torch
+
+    threads = torch.get_num_threads()
+    monkeypatch.setenv("CPU_CORES", "1")
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def embedded():
+    """The embedded model in float32 on the CPU. Only its not being fetched is a reason to skip, never its failing."""
+    from specviz import load
+    from specviz.errors import LoadError
+    from specviz.sources import resolve
+
+    try:
+        resolve("embedded")
+    except LoadError as error:
+        pytest.skip(f"the embedded model cannot be fetched: {error}")
+    return load("embedded", device="cpu", dtype="float32")
