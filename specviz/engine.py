@@ -100,6 +100,7 @@ class Decoding:
         self._drafter: Drafter = strategy.start(run)
         try:
             self._context: Context = target.open(capacity)
+            self._context.prepare(settings.k + 1 if strategy.drafts else 1)
         except BaseException:
             self._drafter.close()
             raise

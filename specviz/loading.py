@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -23,6 +24,7 @@ def load(
     device: str = "auto",
     dtype: str = "auto",
     weights: str = "native",
+    strict: bool = False,
     *,
     progress: Progress | None = None,
     fallback: str | None = None,
@@ -31,7 +33,9 @@ def load(
 
     `device` auto is cuda, mps, then cpu; `dtype` auto is bfloat16 where a timed pass in it is no slower than in
     float32. `weights`: "native" lays the weights out for this device where the architecture is known, "plain" runs
-    transformers' own forward. Raises LoadError with a sentence that says what to do.
+    transformers' own forward, "int4" rounds the layers to 4 bits. `strict`: every pass at one width (slower).
+    `fallback`: another source of the same weights, for a hub that does not answer. Raises LoadError with a sentence
+    that says what to do.
     """
     start = time.perf_counter()
     place = pick_device(device)
@@ -39,7 +43,7 @@ def load(
         raise LoadError(f"dtype '{dtype}' is not known; use auto, {', '.join(DTYPES)}.")
     use_available_cores()
     checkpoint = resolve(source, progress, fallback=fallback)
-    chosen = DTYPES[dtype] if dtype != "auto" else _pick_dtype(checkpoint, place)
+    chosen = _chosen_dtype(dtype, weights, checkpoint, place)
     _check_dtype(chosen, place)
     module, tokenizer = load_checkpoint(checkpoint, chosen)
     try:
@@ -53,6 +57,8 @@ def load(
             note=checkpoint.note,
             weights=weights,
             owned=True,
+            strict=strict,
+            graphs="SPACES_ZERO_GPU" not in os.environ,  # ZeroGPU forks a worker a run: a graph would not outlive it
         )
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise LoadError(
@@ -63,13 +69,21 @@ def load(
     return model
 
 
+def _chosen_dtype(dtype: str, weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
+    if weights == "int4":
+        if dtype not in ("auto", "bfloat16"):
+            raise LoadError("int4 weights are multiplied in bfloat16; leave the dtype on auto.")
+        return torch.bfloat16
+    return DTYPES[dtype] if dtype != "auto" else _pick_dtype(checkpoint, device)
+
+
 def warm_up(model: LanguageModel) -> float:
     """A few passes of the usual widths, so that no run pays for preparing kernels; returns seconds."""
     start = time.perf_counter()
     with model.open(min(model.context_length, 2 * sum(_WARM_WIDTHS))) as context:
         for width in _WARM_WIDTHS:
             if context.length + width <= context.capacity:
-                context.forward(torch.zeros(width, dtype=torch.long))
+                context.forward(torch.zeros(width, dtype=torch.long, device=model.device))
     return time.perf_counter() - start
 
 

@@ -62,6 +62,7 @@ class ModelDrafter(Drafter):
         self._model, self._run, self._common = model, run, common
         self._limit = min(model.context_length, run.capacity)
         self._context = model.open(self._limit)
+        self._context.prepare(2)  # one token, or two after a full acceptance
         self._unread: list[int] = []  # kept tokens that the draft has not seen
         self._drafted = 0  # of the drafted tokens, those it has read
         self._full = False
@@ -130,8 +131,9 @@ class _Block:
         token = self._draw(self._penalised(logits))
         self._ids.append(token)
         if self._seen is not None:
-            self._seen[token] += 1
-            self._written[token] += 1
+            one = torch.ones(1, device=token.device)
+            self._seen.index_add_(0, token[None], one)  # indexing with a token would make the host wait for it
+            self._written.index_add_(0, token[None], one)
         return token
 
     def proposal(self, vocabulary: int, telemetry: bool, previous: Tensor | None, passes: int) -> Proposal:

@@ -6,6 +6,8 @@ Buffers are zero-filled, never `empty`: a masked NaN would still poison a weight
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -17,6 +19,7 @@ class KVCache:
         self.capacity = capacity
         self.keys: list[Tensor | None] = [None] * layers
         self.values: list[Tensor | None] = [None] * layers
+        self.passes: dict[int, Any] = {}  # what an executor prepared for these very buffers, by width
 
     def write(self, layer: int, keys: Tensor, values: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
         """Store `(1, heads, w, width)` at `slots` (w,), and return the layer's whole buffers."""

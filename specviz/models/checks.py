@@ -49,10 +49,17 @@ def probe_logits(module: nn.Module) -> Tensor:
 
 
 @torch.inference_mode()
-def check_rewind(model: LanguageModel, expected: Tensor) -> None:
-    """Read the probe in pieces with a detour taken back: the logits must agree. Raises LoadError."""
+def check_rewind(model: LanguageModel, expected: Tensor | None) -> None:
+    """Read the probe in pieces with a detour taken back: the logits must agree. Raises LoadError.
+
+    `expected`: what the module said itself; None where the weights are another model's (int4), which must then
+    agree with their own reading of the probe at once.
+    """
     ids = torch.arange(_PROBE, device=model.device) % model.vocabulary
     try:
+        if expected is None:
+            with model.open(_PROBE) as context:
+                expected = context.forward(ids).float()
         found = _in_pieces(model, ids)
     except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
         raise LoadError(_refusal(model, f"its forward pass fails over a rewindable cache ({error})")) from error

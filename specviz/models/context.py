@@ -37,21 +37,36 @@ class Context:
         if parents is not None:
             raise ContextError("Drafting a tree is not built yet: propose a chain of tokens (parents=None).")
         ids = self._tensor(ids)
-        width = len(ids)
-        output = self._run(self.model.pad(ids), 0, hidden)
-        self._advance(width)
-        if hidden:
-            logits, states = output
-            return logits[:width], states[:width]
-        return output[:width]
+        if self.length + len(ids) > self.capacity:
+            raise ContextError(
+                f"This context holds {self.capacity} tokens; {self.length + len(ids)} do not fit into it."
+            )
+        width = self.model.strict_width or len(ids)
+        parts = [self._run(part, offset * width, hidden) for offset, part in enumerate(ids.split(width))]
+        self._pass_start = self.length
+        self.length += len(ids)
+        if not hidden:
+            return parts[0] if len(parts) == 1 else torch.cat(parts)
+        logits, states = zip(*parts, strict=True)
+        return torch.cat(logits), torch.cat(states)
+
+    def prepare(self, rows: int) -> None:
+        """Get ready, off every clock and before anything is read, for passes of up to `rows` rows."""
+        if hasattr(self.model.executor, "prepare"):
+            self.model.executor.prepare(self._live(), rows)
 
     @torch.inference_mode()
     def prefill(self, ids: Tensor | Sequence[int]) -> None:
         """Read `ids` (m,), m >= 0, and keep them; no logits are made but one row's a chunk."""
-        for chunk in self._tensor(ids).split(_PREFILL_CHUNK):
+        ids = self._tensor(ids)
+        if self.length + len(ids) > self.capacity:
+            raise ContextError(f"This context holds {self.capacity} tokens; the {len(ids)} of the prompt do not fit.")
+        for chunk in ids.split(_PREFILL_CHUNK):
             if len(chunk):
-                self._run(self.model.pad(chunk), 1, False)
-                self._advance(len(chunk))
+                start = torch.full((), self.length, device=self.model.device)
+                self.model.executor.run(self.model.pad(chunk), start, self._live(), rows=1)
+                self.length += len(chunk)
+        self._pass_start = self.length
 
     @torch.inference_mode()
     def keep(self, rows: int | Sequence[int]) -> None:
@@ -93,17 +108,13 @@ class Context:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, ids: Tensor, rows: int, hidden: bool) -> Any:
-        if self.length + len(ids) > self._live().capacity:
-            raise ContextError(f"This context holds {self.capacity} tokens and is full.")
-        start = torch.full((), self.length, device=self.model.device)  # filled there: no copy, no waiting
-        return self.model.executor.run(ids, start, self._live(), rows, hidden)
-
-    def _advance(self, width: int) -> None:
-        if self.length + width > self.capacity:
-            raise ContextError(f"This context holds {self.capacity} tokens; {self.length + width} do not fit.")
-        self._pass_start = self.length
-        self.length += width
+    def _run(self, ids: Tensor, offset: int, hidden: bool) -> Any:
+        """A pass over `ids` (w,), `offset` slots behind the kept entries; what padding added is cut off again."""
+        start = torch.full((), self.length + offset, device=self.model.device)  # filled there: no copy, no waiting
+        output = self.model.executor.run(self.model.pad(ids), start, self._live(), 0, hidden)
+        if hidden:
+            return output[0][: len(ids)], output[1][: len(ids)]
+        return output[: len(ids)]
 
     def _live(self) -> KVCache:
         if self._cache is None:

@@ -20,11 +20,13 @@ from specviz.models.cache import KVCache
 from specviz.models.checks import check_architecture, check_rewind, probe_logits
 from specviz.models.context import Context
 from specviz.models.device import use_available_cores
-from specviz.models.native import NativeExecutor, supports
+from specviz.models.fixed_width import FixedWidthExecutor
+from specviz.models.native import NativeExecutor, supports, supports_int4
 from specviz.models.plain import PlainExecutor, twin_of
+from specviz.models.strict import MAX_STRICT_WIDTH, strict_cost, strict_width
 from specviz.traces import ModelInfo
 
-WEIGHTS = ("native", "plain")
+WEIGHTS = ("native", "plain", "int4")
 
 _BUCKET = 128  # capacities are rounded up to it, so that contexts of like runs share caches
 _FREE_CACHES = 6
@@ -51,7 +53,9 @@ class LanguageModel:
     `model` is any transformers causal LM and `tokenizer` its tokenizer (None: no text, no EOS); both stay as they are,
     unless `owned` hands the module over, to be emptied as its weights are laid out anew. `eos_ids` adds to the
     tokenizer's EOS. `weights`: "native" writes the passes out where the architecture is known, "plain" runs
-    transformers' own forward. Raises LoadError, in words, for an architecture whose cache cannot be rewound.
+    transformers' own forward, "int4" rounds the layers' weights to 4 bits (another model than the one given).
+    `strict` runs every pass at one width that gives a row the same bits anywhere. `graphs` captures passes as CUDA
+    graphs. Raises LoadError, in words, for what cannot be done here.
     """
 
     def __init__(
@@ -66,10 +70,12 @@ class LanguageModel:
         note: str | None = None,
         weights: str = "native",
         owned: bool = False,
+        strict: bool = False,
+        graphs: bool = True,
     ) -> None:
         check_architecture(model)
         if weights not in WEIGHTS:
-            raise LoadError(f"weights '{weights}' is not known; use {' or '.join(WEIGHTS)}.")
+            raise LoadError(f"weights '{weights}' is not known; use {', '.join(WEIGHTS)}.")
         use_available_cores()
         module = model.eval() if owned else twin_of(model)
         config = module.config
@@ -84,9 +90,14 @@ class LanguageModel:
         self.eos_ids = tuple(dict.fromkeys((*own, *(int(i) for i in eos_ids))))
         self.load_seconds: float | None = None
         self.warmup_seconds: float | None = None
-        expected = probe_logits(module)
-        self._set_executor(_make_executor(module, weights, self.context_length, owned))
+        self.strict_width: int | None = None
+        self._int4 = weights == "int4"
+        expected = None if self._int4 else probe_logits(module)
+        executor = _make_executor(module, weights, self.context_length, owned)
+        self._set_executor(FixedWidthExecutor(executor) if graphs and self.device.type == "cuda" else executor)
         check_rewind(self, expected)
+        if strict:
+            self._be_strict()
 
     def open(self, capacity: int) -> Context:
         """A context for up to `capacity` tokens; `close()` it to give its cache back.
@@ -116,6 +127,8 @@ class LanguageModel:
         In bfloat16 on a CPU a lone row, and a lone row left over from a kernel's blocks of 32, takes another path
         through the kernels: slower, and not bit for bit the same. At even widths standard and verify passes agree.
         """
+        if self.strict_width is not None and len(ids) <= self.strict_width:
+            return functional.pad(ids, (0, self.strict_width - len(ids)))
         return functional.pad(ids, (0, 1)) if self._pads_to_even and len(ids) % 2 else ids
 
     @property
@@ -139,8 +152,8 @@ class LanguageModel:
             vocabulary=self.vocabulary,
             context_length=self.context_length,
             bytes=self.executor.bytes,
-            path=self.executor.path,
-            note=self.note,
+            execution=self.executor.path,
+            note=" ".join(filter(None, (self.note, getattr(self.executor, "note", None)))) or None,
         )
 
     def first_layers(self, count: int) -> LanguageModel:
@@ -151,7 +164,7 @@ class LanguageModel:
             )
         shallow = copy.copy(self)
         shallow.name = f"{self.name}, first {count} layers"
-        shallow.load_seconds = shallow.warmup_seconds = None
+        shallow.load_seconds = shallow.warmup_seconds = shallow.strict_width = None
         shallow._set_executor(self.executor.first_layers(count))
         return shallow
 
@@ -160,19 +173,38 @@ class LanguageModel:
         self._free: dict[int, list[KVCache]] = {}
         self._lock = threading.Lock()
 
+    def _be_strict(self) -> None:
+        self.strict_width = strict_width(self)
+        cost = strict_cost(self)
+        note = f"strict numerics: every pass runs {self.strict_width} rows, at {cost:.2f} times the cost of one token's"
+        self.note = f"{self.note} {note}" if self.note else note
+
     @property
     def _pads_to_even(self) -> bool:
-        return self.device.type == "cpu" and self.dtype is torch.bfloat16
+        # an int4 product grows with its rows, so there the second row would not come free
+        return self.device.type == "cpu" and self.dtype is torch.bfloat16 and not self._int4
 
     @property
     def _slack(self) -> int:
-        return 1 if self._pads_to_even else 0
+        """Slots that a padded pass may write beyond a context's last token."""
+        return max(1, MAX_STRICT_WIDTH if self.strict_width else 0, getattr(self.executor, "slack", 0))
 
 
 def _make_executor(module: nn.Module, weights: str, context_length: int, owned: bool) -> Executor:
+    if weights == "int4":
+        return _int4_executor(module, context_length, owned)
     if weights == "plain" or not supports(module):
         return PlainExecutor(module, context_length)
     return NativeExecutor.from_module(module, context_length, owned)
+
+
+def _int4_executor(module: nn.Module, context_length: int, owned: bool) -> Executor:
+    kind = module.config.model_type
+    if not supports(module):
+        raise LoadError(f"int4 weights are not built for '{kind}'; use native weights.")
+    if not supports_int4(module):
+        raise LoadError(f"This '{kind}' model's widths or dtype do not suit torch's int4 kernel; use native weights.")
+    return NativeExecutor.from_module(module, context_length, owned, int4=True)
 
 
 def _context_length(config: Any) -> int:

@@ -16,6 +16,8 @@ from torch.nn import functional
 
 Linear = Callable[[Tensor], Tensor]
 
+INT4_GROUP = 32
+
 _TRIAL_ROWS = (2, 6)
 _TRIAL_REPEATS = 7
 
@@ -43,6 +45,47 @@ class ReorderedLinear:
 
     def __call__(self, rows: Tensor) -> Tensor:
         return torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
+
+
+class Int4Linear:
+    """The weight rounded to 4 bits in groups of 32 inputs, multiplied by torch's own weight-only kernel.
+
+    Another model than the weight it came from: each group keeps a scale and a zero in bfloat16.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        codes, self._scales = quantise(weight.float())
+        self._on_cpu = weight.device.type == "cpu"
+        if self._on_cpu:
+            self._weight = torch.ops.aten._convert_weight_to_int4pack_for_cpu(codes, 1)
+        else:
+            pairs = (codes[:, ::2] << 4 | codes[:, 1::2]).to(torch.uint8)
+            self._weight = torch.ops.aten._convert_weight_to_int4pack(pairs, 8)
+        self._bias = bias
+        self.parameters = weight.numel() + (0 if bias is None else bias.numel())
+        self.bytes = self._weight.nbytes + self._scales.nbytes + (0 if bias is None else bias.nbytes)
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        kernel = torch.ops.aten
+        multiply = kernel._weight_int4pack_mm_for_cpu if self._on_cpu else kernel._weight_int4pack_mm
+        product = multiply(rows, self._weight, INT4_GROUP, self._scales)
+        return product if self._bias is None else product + self._bias
+
+
+def int4_fits(weight: Tensor) -> bool:
+    """Whether torch's int4 kernel takes this weight: bfloat16, whole groups and whole blocks of outputs."""
+    rows, columns = weight.shape
+    return weight.dtype is torch.bfloat16 and columns % INT4_GROUP == 0 and rows % 64 == 0
+
+
+def quantise(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Codes 0 to 15 (out, in), and scales and zeros (in / 32, out, 2): weight ~ (code - 8) * scale + zero."""
+    groups = weight.unflatten(-1, (-1, INT4_GROUP))
+    low, high = groups.amin(-1, keepdim=True), groups.amax(-1, keepdim=True)
+    scale = ((high - low) / 15).clamp_min(1e-9)
+    codes = ((groups - low) / scale).round().clamp(0, 15).to(torch.int32).flatten(-2)
+    scales = torch.cat([scale, low + 8 * scale], -1).transpose(0, 1).contiguous()
+    return codes, scales.to(torch.bfloat16)
 
 
 def make_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:

@@ -7,6 +7,7 @@ and query heads folded into rows so that grouped keys are never repeated.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from specviz.models.cache import KVCache
-from specviz.models.linear import Linear, PlainLinear, make_linear
+from specviz.models.linear import Int4Linear, Linear, PlainLinear, int4_fits, make_linear
 from specviz.models.masks import causal_mask
 from specviz.models.plain import sliding_window
+
+Form = Callable[[Tensor, Tensor | None], Linear]
 
 _FAMILY = {"llama", "mistral", "qwen2", "qwen3"}
 
@@ -67,10 +70,14 @@ def supports(module: nn.Module) -> bool:
     )
 
 
+def supports_int4(module: nn.Module) -> bool:
+    """Whether every layer's weights suit torch's int4 kernel on this device."""
+    parts = [part for part in module.model.layers[0].modules() if isinstance(part, nn.Linear)]
+    return module.device.type in ("cpu", "cuda") and all(int4_fits(part.weight) for part in parts)
+
+
 class NativeExecutor:
     """Runs a model of the Llama family; made by `from_module`, or cut from another by `first_layers`."""
-
-    path = "native"
 
     def __init__(
         self,
@@ -81,16 +88,22 @@ class NativeExecutor:
         tied: bool,
         rotary: nn.Module,
         shape: _Shape,
+        path: str,
     ) -> None:
+        self.path = path
         self._embedding, self._layers, self._norm, self._head, self._tied = embedding, layers, norm, head, tied
         self._rotary, self._shape = rotary, shape
         self._cosines = self._sines = embedding.new_empty(0, shape.width)
 
     @classmethod
     @torch.inference_mode()
-    def from_module(cls, module: nn.Module, context_length: int, owned: bool) -> NativeExecutor:
-        """Take the weights over. With `owned` each original is dropped as soon as its copy is made."""
+    def from_module(cls, module: nn.Module, context_length: int, owned: bool, int4: bool = False) -> NativeExecutor:
+        """Take the weights over. With `owned` each original is dropped as soon as its copy is made.
+
+        `int4` rounds the layers' weights to 4 bits; embedding, norms and head stay as they are.
+        """
         model, config = module.model, module.config
+        form = Int4Linear if int4 else make_linear
         attention = model.layers[0].self_attn
         shape = _Shape(
             config.num_attention_heads, config.num_key_value_heads, attention.head_dim,
@@ -104,10 +117,15 @@ class NativeExecutor:
         kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * len(model.layers)
         window = sliding_window(config)
         layers = tuple(
-            _take(layer, window if kind == "sliding_attention" else None, owned)
+            _take(layer, window if kind == "sliding_attention" else None, owned, form)
             for layer, kind in zip(model.layers, kinds, strict=True)
         )
-        return cls(embedding, layers, model.norm.weight.detach(), head, tied, model.rotary_emb, shape)
+        path = "native int4" if int4 else "native"
+        return cls(embedding, layers, model.norm.weight.detach(), head, tied, model.rotary_emb, shape, path)
+
+    @property
+    def device(self) -> torch.device:
+        return self._embedding.device
 
     @property
     def layers(self) -> int:
@@ -132,7 +150,14 @@ class NativeExecutor:
     def first_layers(self, count: int) -> NativeExecutor:
         """The first `count` layers under the same norm and head, sharing every weight."""
         return NativeExecutor(
-            self._embedding, self._layers[:count], self._norm, self._head, self._tied, self._rotary, self._shape
+            self._embedding,
+            self._layers[:count],
+            self._norm,
+            self._head,
+            self._tied,
+            self._rotary,
+            self._shape,
+            self.path,
         )
 
     def new_cache(self, capacity: int) -> KVCache:
@@ -227,22 +252,22 @@ def _rotate(heads: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     return heads * cosines + heads.roll(heads.shape[-1] // 2, -1) * sines
 
 
-def _take(layer: nn.Module, window: int | None, owned: bool) -> _Layer:
+def _take(layer: nn.Module, window: int | None, owned: bool, form: Form) -> _Layer:
     attention, mlp = layer.self_attn, layer.mlp
     return _Layer(
         input_norm=layer.input_layernorm.weight.detach(),
-        qkv=_fuse((attention.q_proj, attention.k_proj, attention.v_proj), owned),
+        qkv=_fuse((attention.q_proj, attention.k_proj, attention.v_proj), owned, form),
         q_norm=_norm(attention, "q_norm"),
         k_norm=_norm(attention, "k_norm"),
-        output=_fuse((attention.o_proj,), owned),
+        output=_fuse((attention.o_proj,), owned, form),
         middle_norm=layer.post_attention_layernorm.weight.detach(),
-        gate_up=_fuse((mlp.gate_proj, mlp.up_proj), owned),
-        down=_fuse((mlp.down_proj,), owned),
+        gate_up=_fuse((mlp.gate_proj, mlp.up_proj), owned, form),
+        down=_fuse((mlp.down_proj,), owned, form),
         window=window,
     )
 
 
-def _fuse(parts: tuple[nn.Linear, ...], owned: bool) -> Linear:
+def _fuse(parts: tuple[nn.Linear, ...], owned: bool, form: Form) -> Linear:
     """One linear layer whose output is the parts' outputs side by side."""
     weight = torch.cat([part.weight.detach() for part in parts]) if len(parts) > 1 else parts[0].weight.detach()
     biases = [_bias(part) for part in parts]
@@ -252,7 +277,7 @@ def _fuse(parts: tuple[nn.Linear, ...], owned: bool) -> Linear:
     if owned:
         for part in parts:
             _drop(part)
-    return make_linear(weight, bias)
+    return form(weight, bias)
 
 
 def _bias(part: nn.Linear) -> Tensor | None:

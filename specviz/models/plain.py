@@ -34,6 +34,10 @@ class PlainExecutor:
         self._keeps_rows = "logits_to_keep" in parameters
 
     @property
+    def device(self) -> torch.device:
+        return self.module.device
+
+    @property
     def bytes(self) -> int:
         return sum(tensor.nbytes for tensor in (*self.module.parameters(), *self.module.buffers()))
 

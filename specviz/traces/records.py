@@ -144,7 +144,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class VerifyCurve:
-    """Measured cost of a target pass over `widths` tokens: median seconds, and the spread (third less first quartile)."""
+    """Measured cost of a target pass over `widths` tokens: median seconds, and the spread between the quartiles."""
 
     widths: tuple[int, ...]
     seconds: tuple[float, ...]
@@ -153,7 +153,7 @@ class VerifyCurve:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model as loaded: `role` target or draft, `path` how its passes are executed (native, plain, ...)."""
+    """A model as loaded: `role` target or draft, `execution` how its passes run (native, plain, ...)."""
 
     role: str
     name: str
@@ -164,7 +164,7 @@ class ModelInfo:
     vocabulary: int
     context_length: int
     bytes: int
-    path: str
+    execution: str
     note: str | None = None
 
 

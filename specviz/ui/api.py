@@ -5,13 +5,14 @@ They run what the page and the command line run: the same arguments and seed giv
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import gradio as gr
 
 from specviz.errors import SpecvizError
 from specviz.metrics import Tally
-from specviz.traces import Event, event_to_json
+from specviz.traces import Event, RaceStarted, event_to_json
 from specviz.ui.form import Offer
 from specviz.ui.numbers import numbers
 from specviz.ui.request import RaceRequest, make_request
@@ -38,7 +39,7 @@ def add_api(offer: Offer, runner: Runner, **queueing: Any) -> None:
         """Race as `/race` does; returns every number of each lane, by its name, and the settings."""
         with _InWords():
             request = ask(*values, **named)
-            return _summary(_events(runner, request))
+            return _summary(request, _events(runner, request))
 
     gr.api(race, api_name="race", **queueing)
     gr.api(summary, api_name="summary", **queueing)
@@ -112,13 +113,13 @@ def _events(runner: Runner, request: RaceRequest) -> Iterator[Event]:
         yield from (step for step in steps if not isinstance(step, Waiting))
 
 
-def _summary(events: Iterator[Event]) -> dict[str, Any]:
-    tally = Tally()
-    settings: dict[str, Any] = {}
+def _summary(request: RaceRequest, events: Iterator[Event]) -> dict[str, Any]:
+    """The command line's object: lanes by name, the settings they share, and what they ran on."""
+    tally, ran_on = Tally(), {}
     for event in events:
         tally.add(event)
-        if "header" in (json := event_to_json(event)):
-            header = json["header"]
-            settings = {key: header[key] for key in ("target", "device", "dtype", "threads", "created")}
-            settings["lanes"] = header["lanes"]
-    return {"lanes": {name: numbers(summary, bulk=True) for name, summary in tally.summaries().items()}, **settings}
+        if isinstance(event, RaceStarted):
+            header = event.header
+            ran_on = {"target": header.target.name, "device": header.device, "dtype": header.dtype}
+    lanes = {name: numbers(summary, bulk=True) for name, summary in tally.summaries().items()}
+    return {"lanes": lanes, "settings": asdict(request.settings), **ran_on}

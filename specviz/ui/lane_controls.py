@@ -111,9 +111,8 @@ def _options(choice: LaneChoice) -> tuple[dict[str, tuple[tuple[Option, Any], ..
     for name, kind in drafting().items():
         if not kind.options():
             continue
-        with gr.Accordion("Options", open=False, visible=name == choice.strategy, elem_classes="options") as groups[
-            name
-        ]:
+        shown = name == choice.strategy
+        with gr.Accordion("Options", open=False, visible=shown, elem_classes="options") as groups[name]:
             options[name] = tuple((option, _control(option)) for option in kind.options())
     return options, groups
 

@@ -1,6 +1,6 @@
 """A Form as the query of an address and back, so that a setup can be sent, bookmarked and remembered.
 
-Lanes are written as on the command line. Only what differs from the usual is written.
+Lanes are written as on the command line, the rarer settings only where they are not as usual.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from specviz.ui.form import SHARED, Form, LaneChoice
 from specviz.ui.request import MAX_DRAFTS
 
 MAX_QUERY = 8000
+_ALWAYS = ("max_new_tokens", "temperature", "seed")
 
 
 def to_query(form: Form) -> str:
@@ -28,7 +29,7 @@ def to_query(form: Form) -> str:
     pairs += [] if form.chat else [("chat", "0")]
     for name in SHARED:
         value = form.settings[name]
-        if value != getattr(usual, name):
+        if name in _ALWAYS or value != getattr(usual, name):
             pairs += [(name, item) for item in value] if name == "stop" else [(name, _spell(value))]
     query = urlencode(pairs)
     if len(query) > MAX_QUERY:
@@ -44,11 +45,10 @@ def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
     pairs = list(parse_qsl(query, keep_blank_values=True) if isinstance(query, str) else query)
     given = dict(pairs)
     drafts = tuple(_lane(value) for name, value in pairs if name == "draft")[:MAX_DRAFTS]
-    settings = {name: getattr(Settings(), name) for name in SHARED}
-    settings |= {name: setting(name, given[name]) for name in SHARED if name in given and name != "stop"}
-    settings["stop"] = tuple(value for name, value in pairs if name == "stop")
-    if not given.keys() & set(SHARED):
-        settings = usual.settings
+    told = {name: setting(name, given[name]) for name in SHARED if name in given}
+    if "stop" in told:
+        told["stop"] = tuple(value for name, value in pairs if name == "stop")
+    settings = {**usual.settings, **told}
     Settings(**settings)
     return replace(
         usual,

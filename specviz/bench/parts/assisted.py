@@ -1,0 +1,48 @@
+"""Lanes that draft against transformers' assisted generation and prompt lookup: the same weights, k and dtype.
+
+Each side looks n-grams up as it does by default: we match up to 3 tokens, transformers up to 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from specviz.bench.bed import Bed, name_of
+from specviz.bench.duel import duel, judged
+from specviz.bench.lane import lane_writer
+from specviz.bench.peer_generate import generate_writer
+from specviz.bench.reply import Writer
+from specviz.drafts import make_draft
+
+TITLE = "drafting lanes against transformers' assisted generation and prompt lookup"
+_SHARE = 0.28
+
+
+def measure(bed: Bed) -> dict[str, Any]:
+    share = _SHARE if bed.plan.draft is None else _SHARE / 2
+    compared = {"prompt-lookup": _compare(bed, share, our_lookup(bed), _their_lookup(bed))}
+    if bed.plan.draft is not None:
+        compared["draft-model"] = _compare(bed, share, our_draft_model(bed), _their_draft_model(bed))
+    return {"k": bed.plan.k, "dtype": name_of(bed.target.dtype), "compared": compared}
+
+
+def our_lookup(bed: Bed) -> Writer:
+    return lane_writer(bed.target, make_draft("prompt-lookup", bed.target), bed.plan.k)
+
+
+def our_draft_model(bed: Bed) -> Writer:
+    strategy = make_draft("draft-model", bed.target, draft_model=bed.draft)
+    return lane_writer(bed.target, strategy, bed.plan.k)
+
+
+def _their_lookup(bed: Bed) -> Writer:
+    return generate_writer(bed.module(bed.plan.target, bed.target.dtype), lookup=bed.plan.k)
+
+
+def _their_draft_model(bed: Bed) -> Writer:
+    target = bed.module(bed.plan.target, bed.target.dtype)
+    return generate_writer(target, assistant=bed.module(bed.plan.draft, bed.draft.dtype), k=bed.plan.k)
+
+
+def _compare(bed: Bed, share: float, ours: Writer, theirs: Writer) -> dict[str, Any]:
+    return judged(duel(ours, theirs, bed.tasks(share, (ours, theirs)), bed.plan.effort.repeats, bed.tell))

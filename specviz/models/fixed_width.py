@@ -1,0 +1,123 @@
+"""Passes of a few fixed widths over static inputs: on CUDA each is captured once as a graph and replayed.
+
+At 0.5 to 3 B parameters a pass on a GPU is bound by the launching of its kernels; a replay launches them all at once.
+The code is the same on every device, free of host syncs; where there are no graphs the static inputs are simply run.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specviz.models.cache import KVCache
+
+# A standard step, and verify passes of k + 1 tokens padded to the next.
+WIDTHS = (1, 2, 3, 5, 9, 17, 33, 65)
+# A graph keeps its intermediate results; below this share of free memory none is captured.
+_MEMORY_SHARE = 0.05
+
+
+def next_width(rows: int) -> int | None:
+    """The fixed width that holds so many rows; None beyond the largest."""
+    return next((width for width in WIDTHS if width >= rows), None)
+
+
+class FixedWidthExecutor:
+    """Wraps an executor; its passes of up to 65 rows run at fixed widths, longer ones (prefill) as they are."""
+
+    slack = WIDTHS[-1] - 1  # a padded pass writes so far beyond its last row
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._pool = torch.cuda.graph_pool_handle() if inner.device.type == "cuda" else None
+        self.capture_seconds = 0.0
+        self.note: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def path(self) -> str:
+        return f"{self._inner.path}, CUDA graphs" if self._captures else self._inner.path
+
+    def first_layers(self, count: int) -> FixedWidthExecutor:
+        return FixedWidthExecutor(self._inner.first_layers(count))
+
+    def prepare(self, cache: KVCache, rows: int) -> None:
+        """Run, off every clock and before anything is kept, the widths that passes of up to `rows` rows can need."""
+        start = time.perf_counter()
+        largest = next_width(rows) or WIDTHS[-1]
+        for width in (width for width in WIDTHS if width <= largest and width not in cache.passes):
+            ids = torch.zeros(width, dtype=torch.long, device=self._inner.device)
+            self.run(ids, torch.zeros((), dtype=torch.long, device=self._inner.device), cache)
+        self.capture_seconds += time.perf_counter() - start
+
+    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any:
+        width = next_width(len(ids))
+        if rows or hidden or width is None:
+            return self._inner.run(ids, start, cache, rows, hidden)
+        if width not in cache.passes:
+            cache.passes[width] = _Pass(self._inner, cache, width)
+        one = cache.passes[width]
+        one.fill(ids, start)
+        if one.graph is None and self._captures:
+            self._capture(one)
+        return one.run()[: len(ids)]
+
+    @property
+    def _captures(self) -> bool:
+        return self._pool is not None and self.note is None
+
+    def _capture(self, one: _Pass) -> None:
+        """Capture a pass, or note in words why the plain path runs instead."""
+        free, total = torch.cuda.mem_get_info(self._inner.device)
+        if free < _MEMORY_SHARE * total:
+            self.note = "passes are not captured as CUDA graphs: the GPU has too little free memory"
+            return
+        try:
+            one.capture(self._pool)
+        except RuntimeError as error:
+            self.note = f"passes are not captured as CUDA graphs: {str(error).splitlines()[0]}"
+
+
+class _Pass:
+    """One width over one cache: static ids and start, and the logits that a replay leaves."""
+
+    def __init__(self, inner: Any, cache: KVCache, width: int) -> None:
+        self._inner, self._cache = inner, cache
+        self._ids = torch.zeros(width, dtype=torch.long, device=inner.device)
+        self._start = torch.zeros((), dtype=torch.long, device=inner.device)
+        self._logits: Tensor | None = None
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def fill(self, ids: Tensor, start: Tensor) -> None:
+        self._ids[: len(ids)].copy_(ids)
+        self._ids[len(ids) :].zero_()
+        self._start.copy_(start)
+
+    def run(self) -> Tensor:
+        """Logits (width, vocabulary) of the inputs filled in."""
+        if self.graph is None:
+            return self._eager()
+        self.graph.replay()
+        return self._logits.clone()  # the next replay of this width overwrites the buffer
+
+    def capture(self, pool: Any) -> None:
+        """Warm up on a side stream, as CUDA asks, then capture; what it writes is what the replay writes again."""
+        device = self._inner.device
+        stream = torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(stream):
+            for _ in range(2):
+                self._eager()
+        torch.cuda.current_stream(device).wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool):
+            self._logits = self._eager()
+        self.graph = graph
+
+    def _eager(self) -> Tensor:
+        return self._inner.run(self._ids, self._start, self._cache)
