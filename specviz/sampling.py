@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -68,14 +69,15 @@ class Draws:
     _BLOCK = 4096
 
     def __init__(self, seed: int, stream: int, device: torch.device) -> None:
-        self._generator = torch.Generator().manual_seed((seed * 2 + stream) % 2**63)
+        self._generator = numpy.random.default_rng((seed, stream))
         self._device, self._dtype = device, uniform_dtype(device)
         self._block = torch.empty(0, dtype=self._dtype, device=device)
 
     def __call__(self, count: int) -> Tensor:
         """The next `count` numbers: (count,)."""
         if count > len(self._block):
-            fresh = torch.rand(max(self._BLOCK, count), generator=self._generator, dtype=self._dtype)
+            fresh = torch.from_numpy(self._generator.random(max(self._BLOCK, count))).to(self._dtype)
+            fresh = fresh.clamp_max(1 - torch.finfo(self._dtype).eps / 2)  # float32 may have rounded up to 1
             self._block = torch.cat([self._block, fresh.to(self._device, non_blocking=True)])
         taken, self._block = self._block[:count], self._block[count:]
         return taken

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 _REPLACEMENT = "\ufffd"
 # A decode costs its length, so a long text is decoded from an anchor this many tokens back.
@@ -28,6 +29,7 @@ class Detokenizer:
     def __init__(self, tokenizer: Any, silent: Iterable[int] = ()) -> None:
         self._tokenizer = tokenizer
         self._silent = frozenset(silent)
+        self._bytes = _byte_ids(tokenizer)
         self._ids: list[int] = []
         self._anchor = 0  # the window begins here
         self._settled = ""  # decoded text of the window as emitted
@@ -43,6 +45,8 @@ class Detokenizer:
         if token_id in self._silent:
             return ""
         self._ids.append(token_id)
+        if token_id in self._bytes:
+            return ""  # a decoder gives up a whole run of bytes if one of them turns out wrong, so it must end first
         whole = decode_ids(self._tokenizer, self._ids[self._anchor :])
         stable = whole.rstrip(_REPLACEMENT)
         if not stable.startswith(self._settled) or len(stable) <= len(self._settled):
@@ -67,6 +71,18 @@ class Detokenizer:
         rest = decode_ids(self._tokenizer, self._ids[anchor:])
         if self._settled.endswith(rest):
             self._anchor, self._settled = anchor, rest
+
+
+_byte_tables: WeakKeyDictionary[Any, frozenset[int]] = WeakKeyDictionary()
+
+
+def _byte_ids(tokenizer: Any) -> frozenset[int]:
+    """The ids of `<0x00>` to `<0xFF>`, with which SentencePiece tokenizers spell what they have no token for."""
+    if tokenizer not in _byte_tables:
+        vocabulary = tokenizer.get_vocab()
+        names = (f"<0x{byte:02X}>" for byte in range(256))
+        _byte_tables[tokenizer] = frozenset(vocabulary[name] for name in names if name in vocabulary)
+    return _byte_tables[tokenizer]
 
 
 class Pieces:

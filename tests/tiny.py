@@ -6,10 +6,12 @@ position; a table model's law can be enumerated by hand.
 
 import copy
 from functools import cache
+from types import SimpleNamespace
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import nn
+from torch.nn import functional
 from transformers import (
     AutoModelForCausalLM,
     Gemma2Config,
@@ -23,7 +25,6 @@ from transformers import (
     PreTrainedTokenizerFast,
     Qwen2Config,
 )
-from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from specviz import LanguageModel, Settings, decode, make_draft
 from specviz.drafts import strategies
@@ -136,6 +137,7 @@ class TableLM(PreTrainedModel):
     """A causal LM whose logits are looked up by the last two tokens, the older one read back from the cache.
 
     A layer is a table (v + 1, v, v) over (older token + 1 or 0 for none, last token, next token); their sum counts.
+    Made to be quick: the first layer alone keeps the tokens, and the head is an identity that is never multiplied.
     """
 
     config_class = TableConfig
@@ -147,23 +149,21 @@ class TableLM(PreTrainedModel):
         self.layers = nn.ModuleList(nn.Embedding((size + 1) * size, size) for _ in range(count))
         self.lm_head = nn.Linear(size, size, bias=False)
         self.post_init()
+        with torch.no_grad():
+            self.lm_head.weight.copy_(torch.eye(size))
 
     def get_output_embeddings(self):
         return self.lm_head
 
-    def forward(
-        self, input_ids, attention_mask=None, position_ids=None, cache=None, output_hidden_states=False, **_
-    ):
+    def forward(self, input_ids, attention_mask=None, position_ids=None, cache=None, output_hidden_states=False, **_):
         ids = input_ids[0]
         places = torch.arange(len(ids)) if position_ids is None else position_ids[0]
         stored = (ids + 1).float().view(1, 1, -1, 1)
-        hidden = torch.zeros(len(ids), self.config.vocab_size)
-        for index, layer in enumerate(self.layers):
-            read = stored if cache is None else cache.update(stored, stored, index)[0]
-            older = torch.where(places > 0, read[0, 0, (places - 1).clamp_min(0), 0].long(), 0)
-            hidden = hidden + layer(older * self.config.vocab_size + ids)
-        states = (hidden[None], hidden[None]) if output_hidden_states else None
-        return CausalLMOutputWithPast(logits=self.lm_head(hidden)[None], hidden_states=states)
+        read = stored if cache is None else cache.update(stored, stored, 0)[0]
+        older = read[0, 0, (places - 1).clamp_min_(0), 0].long() * (places > 0)
+        row = older * self.config.vocab_size + ids
+        hidden = sum(functional.embedding(row, layer.weight) for layer in self.layers)[None]
+        return SimpleNamespace(logits=hidden, hidden_states=(hidden, hidden) if output_hidden_states else None)
 
 
 def table_module(vocabulary=5, seed=0, sharpness=1.0, like=None, mix=0.5):
@@ -171,7 +171,6 @@ def table_module(vocabulary=5, seed=0, sharpness=1.0, like=None, mix=0.5):
     torch.manual_seed(seed)
     model = TableLM(TableConfig(vocab_size=vocabulary)).eval()
     with torch.no_grad():
-        model.lm_head.weight.copy_(torch.eye(vocabulary))
         for index, layer in enumerate(model.layers):
             layer.weight.normal_(0.0, sharpness)
             if like is not None:
@@ -190,7 +189,6 @@ def scripted_module(follow, vocabulary, **changes):
     """A table model that is all but certain: after token i comes `follow[i]`, whatever stood before."""
     model = TableLM(TableConfig(vocab_size=vocabulary, **changes)).eval()
     with torch.no_grad():
-        model.lm_head.weight.copy_(torch.eye(vocabulary))
         for layer in model.layers:
             layer.weight.zero_()
         for last in range(vocabulary):

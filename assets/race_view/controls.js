@@ -37,7 +37,7 @@ export class Controls {
     const box = ([name, text]) => el('label', {}, el('input', { type: 'checkbox', 'data-look': name, checked: this.look[name] }), text);
     const palette = el('select', { 'data-look': 'palette' },
       ...PALETTES.map(([name, text]) => el('option', { value: name, selected: this.look.palette === name }, text)));
-    return el('details', { class: 'menu' }, el('summary', {}, 'View and files'),
+    return el('details', { class: 'menu' }, el('summary', {}, 'Options'),
       el('div', {}, el('label', {}, 'colours', palette), ...SWITCHES.map(box),
         save('jsonl', 'Download trace (JSONL)'), save('html', 'Save as HTML'), save('load', 'Open a trace…'), this.file));
   }

@@ -70,7 +70,7 @@ function gridLines() {
 const y = (share) => TOP + PLOT * (1 - Math.max(0, Math.min(1, share)));
 
 class TokensChart extends Chart {
-  constructor() { super('tokens', 'Tokens against the clock'); }
+  constructor() { super('tokens', 'Tokens over time'); }
 
   draw({ trace, states, end }) {
     const most = niceCount(Math.max(...states.map((at) => at.kept)));
@@ -110,14 +110,14 @@ class AcceptanceChart extends Chart {
     if (!lane) return this.part('none', 'text', { x: 0, y: y(0.5) }, 'No lane drafts.');
     const { rounds } = states[chosen];
     const step = Math.max(1, Math.ceil(rounds / BARS));
-    this.axis('round 1', rounds > 1 ? String(rounds) : '', '100%');
+    this.axis('1', rounds > 1 ? `round ${rounds}` : '', '100%');
     this.part('bars', 'path', { class: 'bars', d: bars(lane, rounds, step, (from, to) => share(lane, from, to)) });
     const drafting = trace.lanes.filter((other) => other.speculative);
     drafting.forEach((other) => {
       const d = alphaLine(other, states[other.index].rounds);
       this.part(`alpha${other.index}`, 'path', { class: `line ${drafting.length > 1 ? `lane-${other.index}` : 'only'}`, d });
     });
-    this.part('key', 'text', { x: WIDTH / 2, y: HEIGHT - 4, 'text-anchor': 'middle' }, 'bars accepted / drafted, line α');
+    this.part('key', 'text', { x: WIDTH / 2, y: HEIGHT - 4, 'text-anchor': 'middle' }, 'bars: accepted / drafted, line: α');
     const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
     const text = Number.isFinite(alpha) ? `${name(lane, trace)}α so far ${alpha.toFixed(2)}` : '';
     this.part('label', 'text', { class: `label lane-${chosen}`, x: WIDTH, y: 10, 'text-anchor': 'end' }, text);
@@ -225,7 +225,7 @@ class TimeChart extends Chart {
     }
     const scaled = (part) => (from, to) => part(from, to) / most;
     const sum = (...parts) => (from, to) => parts.reduce((total, part) => total + part(from, to), 0) / most;
-    this.axis('round 1', rounds > 1 ? String(rounds) : '', rounds ? seconds(Number(most.toPrecision(2))) : '');
+    this.axis('1', rounds > 1 ? `round ${rounds}` : '', rounds ? seconds(Number(most.toPrecision(2))) : '');
     this.part('draft', 'path', { class: 'draft', d: bars(lane, rounds, step, scaled(draft)) });
     this.part('verify', 'path', { class: 'verify', d: bars(lane, rounds, step, scaled(verify), sum(draft)) });
     this.part('other', 'path', { class: 'other', d: bars(lane, rounds, step, scaled(other), sum(draft, verify)) });

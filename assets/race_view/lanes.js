@@ -3,7 +3,7 @@
 import { el, setText } from './dom.js';
 import { isKept, rateAt, roundItems } from './state.js';
 import { cleanText, refOf, tokenNode } from './tokens.js';
-import { REASONS, clock, pieceOf, rate, visible } from './words.js';
+import { REASONS, STATUS, clock, pieceOf, rate, visible } from './words.js';
 
 const COUNTERS = ['tokens', 'target passes', 'draft passes', 'tok/s', 'clock'];
 // A line's worth of tokens; a text block is closed at a newline once it holds so many, so that laying out a new
@@ -130,11 +130,11 @@ export class LaneView {
   // Makes a token the lane's one tab stop.
   rove(node) {
     if (node === this.current) return; // an element whose tabindex goes loses the focus
-    this.current?.removeAttribute('tabindex');
-    this.current?.removeAttribute('role');
+    for (const name of ['tabindex', 'role', 'aria-label']) this.current?.removeAttribute(name);
     this.current = node;
     node.setAttribute('tabindex', '0');
     node.setAttribute('role', 'button');
+    node.setAttribute('aria-label', `${STATUS[refOf(node).status]}: ${visible(node.textContent || node.dataset.piece || '')}`);
   }
 
   // The token that a key leads to from `node`: arrows to the sides within the text, up and down from round to round.
@@ -172,7 +172,7 @@ export function shortName(lane) {
 }
 
 export function subtitle(lane) {
-  if (!lane.speculative) return 'one pass, one token';
+  if (!lane.speculative) return 'no draft';
   const model = lane.info.draft_model?.name;
   return [model, `k = ${lane.settings.k}`].filter(Boolean).join(', ');
 }

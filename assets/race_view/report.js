@@ -85,17 +85,20 @@ function finalWords(trace) {
     .map((lane) => [lane, trace.summary[lane.name]]).sort(([, a], [, b]) => (b.speedup ?? 0) - (a.speedup ?? 0));
   if (!named.length) return { big: '', rest: '' };
   const [lane, summary] = named[0];
-  const words = /^(\d+(?:\.\d+)?)[x×]( faster| slower)?[,:;]?\s*(.*)$/s.exec(summary.verdict ?? '');
+  const words = /^(\d+(?:\.\d+)?)[x×]( faster(?: per token)?| slower)?[,:;]?\s*(.*)$/s.exec(verdictOf(summary));
   const big = words ? `${words[1]}×${words[2] ?? ''}` : '';
   const others = named.slice(1).map(([other, one]) => `${shortName(other)} ${times(one.speedup)}`);
   const who = others.length ? `${shortName(lane)}: ` : '';
-  const rest = words ? words[3] : summary.verdict ?? '';
+  const rest = words ? words[3] : verdictOf(summary);
   return { big, rest: [who + rest + cost(summary), others.join(', ')].filter(Boolean).join('. ') };
 }
 
 const times = (speedup) => (speedup === null || speedup === undefined ? 'not timed' : `${speedup.toFixed(1)}×`);
 
-const whole = (summary) => summary.verdict + cost(summary);
+// The verdict with its factors set as factors: 1.8x as 1.8×.
+const verdictOf = (summary) => (summary.verdict ?? '').replace(/(\d)x\b/g, '$1×');
+
+const whole = (summary) => verdictOf(summary) + cost(summary);
 
 // What the speed was paid with, where the verdict does not already say why there is none.
 function cost(summary) {
@@ -152,7 +155,8 @@ function machineFacts(trace) {
   if (!header) return [];
   const model = (info) => `${info.name} (${millions(info.parameters)})`;
   const drafts = trace.lanes.filter((lane) => lane.speculative).map((lane) => [`${title(lane)}: k = ${lane.settings.k}`,
-    lane.info.draft_model && model(lane.info.draft_model), lane.info.note].filter(Boolean).join(', '));
+    lane.info.draft_model && model(lane.info.draft_model), lane.info.note,
+    lane.started?.prefill_seconds ? `own prefill ${seconds(lane.started.prefill_seconds)}` : null].filter(Boolean).join(', '));
   const { settings } = trace.lanes[trace.lanes.length - 1] ?? { settings: {} };
   return [
     `target ${model(header.target)}`, ...drafts, `${header.device_name}, ${header.dtype}`,

@@ -104,13 +104,19 @@ export class Timeline {
     pen.fillStyle = lane.speculative ? paint.verify : paint.standard;
     pen.fillRect(b, y, c - b - gap, ROW);
     const round = lane.rounds[i];
-    if (lane.speculative) this.write(kept(round), (b + c - gap) / 2, y, c - b - gap);
+    if (lane.speculative) this.write(kept(round), (b + c - gap) / 2, y, this.blockWidth(lane));
+  }
+
+  // The mean width of a lane's verify blocks: all of a lane's counts are written, or none.
+  blockWidth(lane) {
+    const [from, to] = this.window;
+    return (lane.sums.verify[lane.rounds.length] / lane.rounds.length / (to - from)) * this.width;
   }
 
   // Writes a count in a block of some width, smaller in a narrow one, not at all where it would not fit.
   write(text, x, y, width) {
-    const size = Math.min(11, Math.floor(width / (0.72 * text.length)));
-    if (size < 8) return;
+    if (width < 5.5) return;
+    const size = Math.max(8, Math.min(11, width));
     this.pen.fillStyle = this.paint['on-verify'];
     this.pen.font = `bold ${size}px ${this.paint.font}`;
     this.pen.textAlign = 'center';

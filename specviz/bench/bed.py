@@ -1,4 +1,4 @@
-"""What the parts of a benchmark share: the models, loaded once and let go of when no part needs them, and the prompts."""
+"""What the parts of a benchmark share: the prompts, and models, loaded once and let go of when no part needs them."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class Bed:
             self._modules[key] = make_bare(_placed(module, self.target.device))
         return self._modules[key]
 
-    def release_modules(self, keep: Sequence[torch.dtype] = ()) -> None:
-        """Let go of transformers' modules, but for those in these dtypes."""
-        self._modules = {key: module for key, module in self._modules.items() if key[1] in keep}
+    def release_modules(self) -> None:
+        """Let go of transformers' modules."""
+        self._modules.clear()
         gc.collect()
 
     def release_models(self) -> None:

@@ -65,26 +65,29 @@ class ModelDrafter(Drafter):
         self._context.prepare(2)  # one token, or two after a full acceptance
         self._unread: list[int] = []  # kept tokens that the draft has not seen
         self._drafted = 0  # of the drafted tokens, those it has read
-        self._full = False
+        self._off: str | None = None  # why nothing is drafted any more
 
     def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:
         """Keep the part of the last block that was kept; the rest of `kept_ids` is read in the next first pass."""
         drafted = seen.ids[1 : 1 + self._drafted] if self._drafted else ()
         agreed = 0
-        while agreed < min(len(drafted), len(kept_ids)) and drafted[agreed] == kept_ids[agreed]:
+        # the last kept token is the target's own, even where it equals the draft that it replaced
+        while agreed < min(len(drafted), len(kept_ids) - 1) and drafted[agreed] == kept_ids[agreed]:
             agreed += 1
         self._context.rewind(self._drafted - agreed)
         self._drafted = 0
         self._unread.extend(kept_ids[agreed:])
-        if not self._context.length:
+        if any(token >= self._model.vocabulary for token in self._unread):
+            self._off = f"draft off: the text holds a token that {self._model.name} does not have"
+        elif not self._context.length:
             self._read_prompt()
 
     def propose(self, k: int) -> Proposal:
         room = self._limit - self._context.length - len(self._unread) + 1
-        self._full = self._full or room <= 0
-        if self._full:
-            words = f"draft off: {self._model.name} reads at most {self._limit} tokens, and the text is longer"
-            return Proposal((), note=words)
+        if room <= 0:
+            self._off = self._off or self._full()
+        if self._off is not None:
+            return Proposal((), note=self._off)
         return self._draft(min(k, room)) if k else NOTHING
 
     def close(self) -> None:
@@ -92,11 +95,14 @@ class ModelDrafter(Drafter):
 
     def _read_prompt(self) -> None:
         """The draft's own prefill: all but the last token, as far as it fits."""
-        if len(self._unread) - 1 > self._limit:
-            self._full = True
+        if len(self._unread) > self._limit:
+            self._off = self._full()
             return
         self._context.prefill(self._unread[:-1])
         self._unread = self._unread[-1:]
+
+    def _full(self) -> str:
+        return f"draft off: {self._model.name} reads at most {self._limit} tokens, and the text is longer"
 
     @torch.inference_mode()
     def _draft(self, k: int) -> Proposal:

@@ -23,7 +23,7 @@ def check_architecture(module: nn.Module) -> None:
     """Refuse, in words, a module that this project cannot decode with: raises LoadError."""
     config = getattr(module, "config", None)
     name = getattr(config, "model_type", type(module).__name__)
-    if config is None or not hasattr(module, "get_output_embeddings"):
+    if config is None or not hasattr(module, "get_output_embeddings") or module.get_output_embeddings() is None:
         raise LoadError(f"{type(module).__name__} is not a transformers causal language model.")
     if getattr(config, "is_encoder_decoder", False):
         raise LoadError(f"'{name}' is an encoder-decoder model; specviz needs a causal (decoder-only) one.")
@@ -42,9 +42,10 @@ def check_architecture(module: nn.Module) -> None:
 
 
 @torch.inference_mode()
-def probe_logits(module: nn.Module) -> Tensor:
+def probe_logits(module: nn.Module, context_length: int) -> Tensor:
     """What transformers' own forward says of a few tokens read at once: (tokens, vocabulary)."""
-    ids = torch.arange(_PROBE, device=module.device) % module.get_output_embeddings().weight.shape[0]
+    count = min(_PROBE, context_length)
+    ids = torch.arange(count, device=module.device) % module.get_output_embeddings().weight.shape[0]
     return module(input_ids=ids[None], use_cache=False, return_dict=True).logits[0].float()
 
 
@@ -55,10 +56,10 @@ def check_rewind(model: LanguageModel, expected: Tensor | None) -> None:
     `expected`: what the module said itself; None where the weights are another model's (int4), which must then
     agree with their own reading of the probe at once.
     """
-    ids = torch.arange(_PROBE, device=model.device) % model.vocabulary
+    ids = torch.arange(min(_PROBE, model.context_length), device=model.device) % model.vocabulary
     try:
         if expected is None:
-            with model.open(_PROBE) as context:
+            with model.open(len(ids)) as context:
                 expected = context.forward(ids).float()
         found = _in_pieces(model, ids)
     except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
@@ -69,9 +70,9 @@ def check_rewind(model: LanguageModel, expected: Tensor | None) -> None:
 
 
 def _in_pieces(model: LanguageModel, ids: Tensor) -> Tensor:
-    with model.open(4 * _PROBE) as context:
+    with model.open(len(ids)) as context:
         first = context.forward(ids[:2])
-        context.forward(ids.flip(0)[:3])
+        context.forward(ids[2:].flip(0))
         context.keep(0)
         rest = context.forward(ids[2:])
         return torch.cat([first, rest]).float()

@@ -92,7 +92,7 @@ class LanguageModel:
         self.warmup_seconds: float | None = None
         self.strict_width: int | None = None
         self._int4 = weights == "int4"
-        expected = None if self._int4 else probe_logits(module)
+        expected = None if self._int4 else probe_logits(module, self.context_length)
         executor = _make_executor(module, weights, self.context_length, owned)
         self._set_executor(FixedWidthExecutor(executor) if graphs and self.device.type == "cuda" else executor)
         check_rewind(self, expected)

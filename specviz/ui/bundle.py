@@ -28,6 +28,8 @@ MODULES = (
     "report",
     "files",
     "controls",
+    "playback",
+    "pointing",
     "main",
 )
 STYLES = ("palette", "race_view")

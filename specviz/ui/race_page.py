@@ -77,6 +77,7 @@ def _wire_run(
         return wanted, busy("Starting…"), gr.update(interactive=True), _query(form)
 
     def go(state: Session, wanted: int | None) -> Iterator[tuple[Any, Any]]:
+        yield gr.skip(), gr.skip()  # of a generator that yields nothing Gradio takes None for its outputs
         for shown in run(state, wanted, runner, hz):
             yield tuple(gr.skip() if part is None else part for part in (shown.view, shown.line))
 

@@ -19,7 +19,6 @@ _TRIALS, _TRIAL_TOKENS = 3, 16
 def measure(bed: Bed) -> dict[str, Any]:
     trials = _trials(bed)
     dtype = max(trials, key=lambda kind: max(trials[kind]))
-    bed.release_modules(keep=[dtype])
     ours, theirs = bed.standard_writer(), generate_writer(bed.module(bed.plan.target, dtype))
     pairs = duel(ours, theirs, bed.tasks(_SHARE, (ours, theirs)), bed.plan.effort.repeats, bed.tell)
     return {
@@ -42,7 +41,7 @@ def _trials(bed: Bed) -> dict[torch.dtype, list[float]]:
             continue
         replies = [write(ids, _TRIAL_TOKENS) for _ in range(1 + _TRIALS)][1:]
         speeds[dtype] = [reply.tokens_per_second for reply in replies]
-        bed.release_modules(keep=[bed.target.dtype])
+        bed.release_modules()  # two copies at once are more than many machines hold
         bed.tell(f"transformers in {name_of(dtype)}: {max(speeds[dtype]):.1f} tokens/s")
     if not speeds:
         raise LoadError("transformers' copy of the weights does not fit into memory; choose a smaller target.")

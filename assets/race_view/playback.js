@@ -1,0 +1,82 @@
+// The time that is shown: it follows a live race's clock, runs in a replay, or stands where it was put.
+import { countUpTo, raceClock } from './state.js';
+
+const SLACK = 5e-6;
+// Seconds over which the speed of a live race is measured.
+const MEMORY = 4;
+
+export class Playback {
+  // changed() whenever something else than before is to be shown.
+  constructor(changed) {
+    this.changed = changed;
+    this.speed = 1;
+    this.reset(null, false);
+  }
+
+  reset(trace, live) {
+    Object.assign(this, { trace, live, t: 0, following: true, playing: false, pulses: [] });
+  }
+
+  // One lane after the other has no common clock while it runs: all that came is shown.
+  get now() {
+    if (!this.following) return this.t;
+    return this.trace.sequential ? this.trace.end : raceClock(this.trace);
+  }
+
+  get atEnd() { return !this.live && this.now >= this.trace.end - 1e-6; }
+
+  // Notes how far the race clock has come; call it whenever something arrives.
+  pulse() {
+    const now = performance.now() / 1000;
+    this.pulses.push([now, raceClock(this.trace)]);
+    while (this.pulses.length > 2 && now - this.pulses[0][0] > MEMORY) this.pulses.shift();
+  }
+
+  // The race clock's speed against the wall; 0 before it can be told, null where nothing is live.
+  get liveSpeed() {
+    if (!this.live) return null;
+    const [wall, clock] = this.pulses[0] ?? [0, 0];
+    const [wallNow, clockNow] = this.pulses[this.pulses.length - 1] ?? [0, 0];
+    return wallNow - wall > 0.5 ? (clockNow - clock) / (wallNow - wall) : 0;
+  }
+
+  seek(t) {
+    Object.assign(this, { following: false, playing: false, t: Math.max(0, Math.min(t, this.trace.end)) });
+    this.changed();
+  }
+
+  follow() {
+    Object.assign(this, { following: true, playing: false });
+    this.changed();
+  }
+
+  again() {
+    Object.assign(this, { t: 0, following: false, playing: false });
+    this.toggle();
+  }
+
+  // Plays or pauses; at the end, plays from the start.
+  toggle() {
+    if (!this.playing && (this.following || this.t >= this.trace.end - 1e-6)) this.t = 0;
+    Object.assign(this, { playing: !this.playing, following: false, lastFrame: performance.now() });
+    this.changed();
+  }
+
+  // Moves a running replay on to the frame at `now` milliseconds.
+  advance(now) {
+    if (!this.playing) return;
+    this.t += (Math.max(0, now - this.lastFrame) / 1000) * this.speed;
+    this.lastFrame = now;
+    if (this.t >= this.trace.end) Object.assign(this, { t: this.trace.end, playing: false });
+  }
+
+  // To the next (1) or the last (-1) end of a round in any lane.
+  stepRound(direction) {
+    const t = this.now;
+    const ends = this.trace.lanes.map((lane) => {
+      const index = direction > 0 ? countUpTo(lane.ends, t + SLACK) : countUpTo(lane.ends, t - SLACK) - 1;
+      return index < 0 ? 0 : lane.ends[index];
+    }).filter((end) => end !== undefined);
+    if (ends.length) this.seek(direction > 0 ? Math.min(...ends) : Math.max(...ends));
+  }
+}

@@ -1,0 +1,141 @@
+// What is pointed at: by the mouse, by the keyboard, or by a step. It opens the why card, and marks the token, its
+// round, the same position in the other lanes, and its passes on the timeline.
+import { reducedMotion } from './dom.js';
+import { roundItems } from './state.js';
+import { refOf } from './tokens.js';
+import { Card } from './card.js';
+
+const HOVER_DELAY = 90;
+const LEAVE_DELAY = 180;
+
+export class Pointing {
+  constructor(root, timeline) {
+    Object.assign(this, { root, timeline, lanes: [], marked: [], node: null, lane: null });
+    this.card = new Card(root);
+    this.listen();
+  }
+
+  // Starts anew with the views of other lanes.
+  reset(lanes) {
+    this.hide();
+    Object.assign(this, { lanes, node: null, lane: null });
+  }
+
+  listen() {
+    const { root } = this;
+    root.addEventListener('pointerover', (event) => this.onHover(event));
+    root.addEventListener('pointermove', (event) => { this.pointer = [event.clientX, event.clientY]; }, { passive: true });
+    root.addEventListener('pointerout', () => this.leave());
+    root.addEventListener('focusin', (event) => this.onFocus(event));
+    root.addEventListener('click', (event) => this.onClick(event));
+    root.addEventListener('keydown', (event) => this.onKey(event));
+  }
+
+  tokenOf(event) {
+    const node = event.target.closest?.('.log .tok');
+    return node && refOf(node) ? node : null;
+  }
+
+  onHover(event) {
+    clearTimeout(this.closing);
+    if (this.card.root.contains(event.target)) return;
+    const node = this.tokenOf(event);
+    clearTimeout(this.opening);
+    // Text that scrolls or grows under a pointer at rest is not pointed at.
+    const rests = this.pointer?.[0] === event.clientX && this.pointer?.[1] === event.clientY;
+    if (node && !rests && event.pointerType !== 'touch') {
+      this.opening = setTimeout(() => this.card.pinned || this.show(node, false), HOVER_DELAY);
+    } else this.leave();
+  }
+
+  leave() {
+    clearTimeout(this.opening);
+    clearTimeout(this.closing);
+    this.closing = setTimeout(() => {
+      const focused = document.activeElement?.closest('.tok');
+      if (!this.card.pinned && !(focused && this.root.contains(focused))) this.hide();
+    }, LEAVE_DELAY);
+  }
+
+  onFocus(event) {
+    const node = this.tokenOf(event);
+    if (node && node !== this.card.node) this.show(node, this.card.pinned);
+    else if (!node && !this.card.root.contains(event.target)) this.hide();
+  }
+
+  onClick(event) {
+    const node = this.tokenOf(event);
+    if (node) this.goTo(node, true);
+    else if (!this.card.root.contains(event.target) && !event.target.closest('.controls, .plot')) this.hide();
+  }
+
+  onKey(event) {
+    const node = this.tokenOf(event);
+    if (event.key === 'Escape' && !this.card.root.hidden) this.hide();
+    else if (node && (event.key === 'Enter' || event.key === ' ')) this.show(node, true);
+    else {
+      const next = node && this.lanes[refOf(node).lane].step(node, event.key);
+      if (!next) return;
+      this.goTo(next, this.card.pinned);
+    }
+    event.preventDefault();
+  }
+
+  // Shows a token, brings it into sight and takes the focus to it.
+  goTo(node, pinned) {
+    node.scrollIntoView({ block: 'nearest', behavior: reducedMotion() ? 'instant' : 'auto' });
+    this.show(node, pinned);
+    node.focus({ preventScroll: true });
+  }
+
+  // Opens the card of a token and marks what belongs to it.
+  show(node, pinned) {
+    const ref = refOf(node);
+    const view = this.lanes[ref.lane];
+    if (!view) return;
+    clearTimeout(this.opening);
+    Object.assign(this, { node, lane: ref.lane });
+    view.rove(node);
+    const round = view.lane.rounds[ref.round];
+    const item = roundItems(round).find((one) => one.slot === ref.slot);
+    this.card.open(node, item, round, view.lane, pinned);
+    this.mark(ref, node);
+  }
+
+  hide() {
+    clearTimeout(this.opening);
+    this.card.close();
+    this.mark(null);
+  }
+
+  // A pass was pointed at (its tokens light up) or clicked (the card of its last token opens).
+  pass(lane, round, pinned) {
+    if (this.card.pinned && !pinned) return;
+    const nodes = lane === null || !this.lanes[lane] ? [] : this.lanes[lane].roundNodes(round);
+    if (pinned && nodes.length) this.goTo(nodes[nodes.length - 1], true);
+    else this.mark(nodes.length ? { lane, round, position: null } : null);
+  }
+
+  mark(ref, node) {
+    this.marked.forEach((marked) => marked.classList.remove('peer', 'here', 'in-round'));
+    this.marked = [];
+    this.timeline.highlight(ref?.lane ?? null, ref?.round ?? -1);
+    if (!ref) return;
+    const add = (one, name) => { one?.classList.add(name); if (one) this.marked.push(one); };
+    add(node, 'here');
+    this.lanes[ref.lane].roundNodes(ref.round).forEach((one) => add(one, 'in-round'));
+    const peers = ref.position === null ? [] : this.lanes.filter((_, lane) => lane !== ref.lane);
+    peers.forEach((lane) => add(lane.positions[ref.position], 'peer'));
+  }
+
+  // The token before or after the one last shown in a lane; its first or last where none was. Undefined at the ends.
+  neighbour(view, direction) {
+    const at = view.nodes.indexOf(this.node);
+    return at < 0 ? view.nodes[direction > 0 ? 0 : view.nodes.length - 1] : view.nodes[at + direction];
+  }
+
+  // A card whose token is no longer there goes with it.
+  keep() {
+    if (!this.card.root.hidden && !this.card.node?.isConnected) this.hide();
+  }
+}

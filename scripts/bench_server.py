@@ -1,0 +1,100 @@
+"""The app as `python app.py` serves it, and a race without it on the same weights: for `python -m specviz bench`.
+
+Commands come as JSON lines on stdin, an answer each as a JSON line on stdout: `{"do": "headless", ...}` runs a race in
+a thread of its own and gives its numbers, `{"do": "cpu"}` says how much processor time was used so far, `{"do": "end"}`
+ends. The first line on stdout says where the page is. Whatever else is printed goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+ENGINE = "engine"  # the name of the thread that a race runs in, here and in the app
+
+
+def main() -> int:
+    arguments = _parse()
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    from app import QUIET
+
+    os.environ.update(QUIET)
+    from specviz.ui.build import Options, build_app, launch_options
+
+    app = build_app(Options(arguments.target, arguments.device, arguments.dtype))
+    app.begin_loading()
+    _, address, _ = app.blocks.launch(server_name="127.0.0.1", prevent_thread_lock=True, **launch_options())
+    model = app.store.begin(app.target).result()
+    print(json.dumps({"address": address}), file=answers)
+    for line in sys.stdin:
+        command = json.loads(line)
+        if command["do"] == "end":
+            break
+        answer = _cpu() if command["do"] == "cpu" else _headless(model, command)
+        print(json.dumps(answer), file=answers)
+    app.blocks.close()
+    return 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("target", "device", "dtype"):
+        parser.add_argument(f"--{name}", required=True)
+    return parser.parse_args()
+
+
+def _headless(model: Any, command: dict[str, Any]) -> dict[str, Any]:
+    """The race that `/race` runs, read by nobody: engine speed by its own clocks, as the client computes it."""
+    from specviz.bench.engine_speed import EngineSpeed
+    from specviz.lanes import make_lanes, parse_drafts
+    from specviz.prompts import make_prompt
+    from specviz.racing import race
+    from specviz.settings import Settings
+
+    speed = EngineSpeed()
+
+    def run() -> None:
+        prompt = make_prompt(model, command["prompt"])
+        lanes = make_lanes(model, parse_drafts(command["drafts"]), Settings(**command["settings"]), lambda _: model)
+        for event in race(lanes, prompt.ids, prompt=command["prompt"], chat=prompt.chat):
+            speed.add(event)
+
+    thread = threading.Thread(target=run, name=ENGINE)
+    thread.start()
+    thread.join()
+    return speed.numbers()
+
+
+def _cpu() -> dict[str, Any]:
+    """Seconds of processor time of the process, and of its engine: that thread, and those of no Python code.
+
+    The latter are the workers that the engine's products run on. `thread` is the engine's id, None between races.
+    """
+    python = {thread.native_id: thread.name for thread in threading.enumerate()}
+    engine = next((native for native, name in python.items() if name == ENGINE), None)
+    tasks = Path("/proc/self/task")
+    if not tasks.is_dir():  # not Linux
+        return {"thread": None}
+    ids = [int(entry.name) for entry in tasks.iterdir()]
+    own = sum(_task_seconds(each) for each in ids if each == engine or each not in python)
+    return {"thread": engine, "engine": own, "process": time.process_time(), "clock": time.monotonic()}
+
+
+def _task_seconds(task: int) -> float:
+    try:
+        return int(Path(f"/proc/self/task/{task}/schedstat").read_text().split()[0]) / 1e9
+    except OSError:  # it has just ended
+        return 0.0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""A process that loads what is to be measured and decodes: `python -m specviz.bench.first_token`, started by the bench.
+
+It prints `first` as soon as the target has decoded a token, and `done` after a short race of every lane asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+FIRST, DONE = "first", "done"
+_PROMPT = "Name three colours."
+_TOKENS = 32
+
+
+def main() -> int:
+    arguments = _parse()
+    from specviz.bench.bed import Bed, Plan
+    from specviz.bench.effort import QUICK
+    from specviz.drafts import make_draft
+    from specviz.engine import decode
+    from specviz.lanes import make_lanes, parse_drafts
+    from specviz.prompts import make_prompt
+    from specviz.racing import race
+    from specviz.settings import Settings
+
+    plan = Plan(arguments.target, arguments.draft, arguments.device, arguments.dtype, arguments.k, QUICK)
+    bed = Bed(plan, lambda words: None)
+    ids = make_prompt(bed.target, _PROMPT).ids
+    settings = Settings(k=plan.k, max_new_tokens=_TOKENS, ignore_eos=True)
+    next(decode(bed.target, make_draft("none", bed.target), ids, settings))
+    print(FIRST, flush=True)
+    drafts = ["prompt-lookup"] + ([f"draft-model={plan.draft}"] if plan.draft else [])
+    for _ in race(make_lanes(bed.target, parse_drafts(drafts), settings, lambda _: bed.draft), ids):
+        pass
+    print(DONE, flush=True)
+    return 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("target", "device", "dtype"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--draft")
+    parser.add_argument("-k", type=int, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""A benchmark's result as a person reads it: tables of medians with their quartiles, by part. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+Row = Sequence[str]
+Section = tuple[str, Row, list[Row]]  # a title, the columns' names, the rows
+_NONE = "-"
+
+
+def sections(result: dict[str, Any]) -> Iterator[Section]:
+    """The tables of a result, in the order of its parts."""
+    for name, part in result["parts"].items():
+        yield from _SECTIONS[name](part)
+
+
+def facts(result: dict[str, Any]) -> Iterator[str]:
+    """What was measured on what, in lines."""
+    machine = result["machine"]
+    threads = f"{machine['threads']} threads, load {machine['load_average'] or 0:.1f} before"
+    yield f"{machine['device_name']} ({machine['device']}), {machine['cores']} cores, {threads}"
+    yield ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    for role in ("target", "draft"):
+        model = result[role]
+        if model and "name" in model:
+            size = f"{model['parameters'] / 1e6:,.0f} M parameters, {model['bytes'] / 1e6:,.0f} MB"
+            yield f"{role}: {model['name']}, {size}, {model['dtype']}, {model['execution']} passes"
+
+
+def closing(result: dict[str, Any]) -> Iterator[str]:
+    """Why parts are missing, and how long it took."""
+    yield from (f"{name} was left out: {reason}" for name, reason in result["skipped"].items())
+    yield f"Medians, with the quartiles in brackets. Took {result['seconds'] / 60:.1f} minutes."
+
+
+def _generate(part: dict[str, Any]) -> Iterator[Section]:
+    title = f"standard lane ({part['our_dtype']}) against transformers' generate ({part['their_dtype']}), greedy"
+    yield _duel(title, part)
+
+
+def _assisted(part: dict[str, Any]) -> Iterator[Section]:
+    for name, compared in part["compared"].items():
+        yield _duel(f"{name} lane against transformers' own, k = {part['k']}, {part['dtype']}", compared)
+
+
+def _peers(part: dict[str, Any]) -> Iterator[Section]:
+    for peer, compared in part["compared"].items():
+        for name, one in compared.items():
+            version = part["versions"][peer]
+            yield _duel(f"{name} lane against {peer} {version}'s, k = {part['k']}, {part['dtype']}", one, whole=True)
+
+
+def _duel(title: str, compared: dict[str, Any], whole: bool = False) -> Section:
+    speed, ratio = ("whole_tokens_per_second", "whole_ratio") if whole else ("tokens_per_second", "ratio")
+    head = ("prompt", "tokens", "ours, tokens/s", "theirs, tokens/s", "ratio", "with the prompt", "tau", "theirs")
+    rows = [_row(name, one, speed, ratio) for name, one in compared["prompts"].items()]
+    rows.append(_row("all", compared, speed, ratio))
+    return title, head, rows
+
+
+def _row(name: str, one: dict[str, Any], speed: str, ratio: str) -> Row:
+    ours, theirs = one["ours"], one["theirs"]
+    return (
+        name,
+        str(one.get("tokens", "")),
+        spread(ours[speed], ".1f"),
+        spread(theirs[speed], ".1f"),
+        spread(one[ratio], ".2f", "x"),
+        spread(one["whole_ratio"], ".2f", "x"),
+        _median(ours["tau"], ".2f"),
+        _median(theirs["tau"], ".2f"),
+    )
+
+
+def _verify(part: dict[str, Any]) -> Iterator[Section]:
+    head = ("tokens in the pass", "ms", "over one token")
+    rows = [
+        (width, spread(one["seconds"], ".1f", scale=1000), f"{one['v']:.2f}") for width, one in part["widths"].items()
+    ]
+    yield "verify curve", head, rows
+
+
+def _roofline(part: dict[str, Any]) -> Iterator[Section]:
+    rows = [
+        ("a one-token pass, ms", spread(part["pass_seconds"], ".1f", scale=1000)),
+        ("weights read, MB", f"{part['weight_bytes_read'] / 1e6:,.0f}"),
+        (f"best read of {part['bytes_a_read'] / 1e9:.2f} GB, GB/s", f"{part['best_bandwidth'] / 1e9:.1f}"),
+        ("roofline, ms", f"{1000 * part['floor_seconds']:.1f}"),
+        ("pass over roofline", f"{part['ratio']:.2f}"),
+        ("largest cache, MB", _size(part["last_level_cache_bytes"])),
+    ]
+    yield f"roofline, {part['dtype']}", ("", ""), rows
+
+
+def _page(part: dict[str, Any]) -> Iterator[Section]:
+    rows = [
+        ("engine tokens/s, page and client", spread(part["page"], ".1f")),
+        ("engine tokens/s, headless", spread(part["headless"], ".1f")),
+        ("ratio", spread(part["ratio"], ".3f")),
+        ("ratio, by the time of turns", spread(part["turn_ratio"], ".3f")),
+        ("cores used outside the engine", spread(part["cores_outside_engine"], ".3f")),
+        ("app start to the client's first round, s", f"{part['app_start_to_first_round_seconds']:.1f}"),
+        ("peak memory of the app, MB", _size(part["app_peak_bytes"])),
+    ]
+    yield f"with the page against headless, {part['tokens']} tokens a lane", ("", ""), rows
+
+
+def _startup(part: dict[str, Any]) -> Iterator[Section]:
+    rows = [
+        ("first start to first token, s", f"{part['first_start_seconds']:.1f}"),
+        ("later starts to first token, s", spread(part["later_starts_seconds"], ".1f")),
+        ("memory up to the first token, MB", _size(part["first_token_bytes"])),
+        ("peak memory with every lane, MB", _size(part["peak_bytes"])),
+    ]
+    yield "start-up and memory", ("", ""), rows
+
+
+_SECTIONS: dict[str, Callable[[dict[str, Any]], Iterable[Section]]] = {
+    "generate": _generate,
+    "assisted": _assisted,
+    "peers": _peers,
+    "verify": _verify,
+    "roofline": _roofline,
+    "page": _page,
+    "startup": _startup,
+}
+
+
+def spread(value: dict[str, Any], form: str, unit: str = "", scale: float = 1) -> str:
+    """The median, and the quartiles in brackets where there is more than one sample."""
+    if value["median"] is None:
+        return _NONE
+    middle, first, third = (format(scale * value[key], form) for key in ("median", "q1", "q3"))
+    return f"{middle}{unit}" if len(value["samples"]) < 2 else f"{middle}{unit} [{first}, {third}]"
+
+
+def _median(value: dict[str, Any], form: str) -> str:
+    return _NONE if value["median"] is None else format(value["median"], form)
+
+
+def _size(value: int | None) -> str:
+    return _NONE if value is None else f"{value / 1e6:,.0f}"
