@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: all help run test test-all lint format model browser gpu-check clean
+.PHONY: all help run test test-all lint format model browser gallery gpu-check clean
 
 all: test
 
@@ -32,6 +32,9 @@ model: .venv/run.stamp ## fetch the embedded model, once
 
 browser: .venv/dev.stamp ## find Chromium for the browser tests, or install it
 	@$(PY) scripts/browser.py --install
+
+gallery: .venv/run.stamp ## record the gallery's runs again, with the real models
+	@$(PY) scripts/record_gallery.py
 
 gpu-check: .venv/run.stamp ## exactness and every ratio on a CUDA machine, in under four minutes
 	@$(PY) scripts/gpu_check.py

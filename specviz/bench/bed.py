@@ -30,6 +30,7 @@ from specviz.sources import Checkpoint, Progress, load_checkpoint, normalise, re
 
 _PROMPTS = Path(__file__).with_name("prompts.yaml")
 _PILOT_TOKENS = 12
+_ROLES = ("target", "draft")
 
 
 class Skipped(SpecvizError):
@@ -86,6 +87,11 @@ class Bed:
             )
         return fitting
 
+    @property
+    def loaded(self) -> dict[str, LanguageModel]:
+        """The models that are loaded now, by role."""
+        return {role: self.__dict__[role] for role in _ROLES if role in self.__dict__}
+
     def standard_writer(self) -> Writer:
         return lane_writer(self.target, make_draft("none", self.target), 0)
 
@@ -108,8 +114,8 @@ class Bed:
 
     def release_models(self) -> None:
         """Let go of everything loaded; what is used again is loaded again."""
-        for name in ("target", "draft"):
-            self.__dict__.pop(name, None)
+        for role in self.loaded:
+            del self.__dict__[role]
         self.release_modules()
 
     def tasks(self, share: float, sides: Sequence[Writer]) -> tuple[Task, ...]:

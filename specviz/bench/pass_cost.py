@@ -17,6 +17,7 @@ def pass_samples(target: LanguageModel, widths: Sequence[int], repeats: int) -> 
     """`repeats` passes at each width, all widths in turn; a first round of them, which prepares kernels, is dropped."""
     behind = max(0, min(BEHIND, target.context_length - max(widths)))
     with target.open(behind + max(widths)) as context:
+        context.prepare(max(widths))
         context.prefill([index % target.vocabulary for index in range(behind)])
         samples: dict[int, list[float]] = {width: [] for width in widths}
         for repeat in range(repeats + 1):

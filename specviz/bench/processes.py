@@ -1,4 +1,7 @@
-"""Memory of a process and its children, as /proc tells it; None on systems without it. Standard library only."""
+"""Where our own processes are started, and the memory of one and its children, as /proc tells it; else None.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from pathlib import Path
 
 _EVERY_SECONDS = 0.05
 _PROC = Path("/proc")
+
+# the folder from which `python -m specviz` runs
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class PeakMemory:

@@ -32,6 +32,9 @@ def facts(result: dict[str, Any]) -> Iterator[str]:
 def closing(result: dict[str, Any]) -> Iterator[str]:
     """Why parts are missing, and how long it took."""
     yield from (f"{name} was left out: {reason}" for name, reason in result["skipped"].items())
+    peers = result["parts"].get("peers", {"failed": {}, "missing": []})
+    yield from (f"{name} failed: {words}" for name, words in peers["failed"].items())
+    yield from (f"{name} is not installed; pip install --no-deps {name}" for name in peers["missing"])
     yield f"Medians, with the quartiles in brackets. Took {result['seconds'] / 60:.1f} minutes."
 
 
@@ -48,30 +51,41 @@ def _assisted(part: dict[str, Any]) -> Iterator[Section]:
 def _peers(part: dict[str, Any]) -> Iterator[Section]:
     for peer, compared in part["compared"].items():
         for name, one in compared.items():
-            version = part["versions"][peer]
-            yield _duel(f"{name} lane against {peer} {version}'s, k = {part['k']}, {part['dtype']}", one, whole=True)
+            who = f"{peer} {part['versions'][peer]}'s"
+            yield _whole_duel(f"{name} lane against {who}, whole calls, k = {part['k']}, {part['dtype']}", one)
 
 
-def _duel(title: str, compared: dict[str, Any], whole: bool = False) -> Section:
-    speed, ratio = ("whole_tokens_per_second", "whole_ratio") if whole else ("tokens_per_second", "ratio")
+def _duel(title: str, compared: dict[str, Any]) -> Section:
     head = ("prompt", "tokens", "ours, tokens/s", "theirs, tokens/s", "ratio", "with the prompt", "tau", "theirs")
-    rows = [_row(name, one, speed, ratio) for name, one in compared["prompts"].items()]
-    rows.append(_row("all", compared, speed, ratio))
-    return title, head, rows
+    return title, head, [_decoding_row(name, one) for name, one in _by_prompt(compared)]
 
 
-def _row(name: str, one: dict[str, Any], speed: str, ratio: str) -> Row:
+def _decoding_row(name: str, one: dict[str, Any]) -> Row:
     ours, theirs = one["ours"], one["theirs"]
     return (
         name,
         str(one.get("tokens", "")),
-        spread(ours[speed], ".1f"),
-        spread(theirs[speed], ".1f"),
-        spread(one[ratio], ".2f", "x"),
+        spread(ours["tokens_per_second"], ".1f"),
+        spread(theirs["tokens_per_second"], ".1f"),
+        spread(one["ratio"], ".2f", "x"),
         spread(one["whole_ratio"], ".2f", "x"),
-        _median(ours["tau"], ".2f"),
-        _median(theirs["tau"], ".2f"),
+        spread(ours["tau"], ".2f", quartiles=False),
+        spread(theirs["tau"], ".2f", quartiles=False),
     )
+
+
+def _whole_duel(title: str, compared: dict[str, Any]) -> Section:
+    head = ("prompt", "tokens", "ours, tokens/s", "theirs, tokens/s", "ratio")
+    return title, head, [_whole_row(name, one) for name, one in _by_prompt(compared)]
+
+
+def _whole_row(name: str, one: dict[str, Any]) -> Row:
+    speeds = (spread(one[side]["whole_tokens_per_second"], ".1f") for side in ("ours", "theirs"))
+    return (name, str(one.get("tokens", "")), *speeds, spread(one["whole_ratio"], ".2f", "x"))
+
+
+def _by_prompt(compared: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [*compared["prompts"].items(), ("all", compared)]
 
 
 def _verify(part: dict[str, Any]) -> Iterator[Section]:
@@ -128,16 +142,12 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Iterable[Section]]] = {
 }
 
 
-def spread(value: dict[str, Any], form: str, unit: str = "", scale: float = 1) -> str:
+def spread(value: dict[str, Any], form: str, unit: str = "", scale: float = 1, quartiles: bool = True) -> str:
     """The median, and the quartiles in brackets where there is more than one sample."""
     if value["median"] is None:
         return _NONE
     middle, first, third = (format(scale * value[key], form) for key in ("median", "q1", "q3"))
-    return f"{middle}{unit}" if len(value["samples"]) < 2 else f"{middle}{unit} [{first}, {third}]"
-
-
-def _median(value: dict[str, Any], form: str) -> str:
-    return _NONE if value["median"] is None else format(value["median"], form)
+    return f"{middle}{unit} [{first}, {third}]" if quartiles and len(value["samples"]) > 1 else f"{middle}{unit}"
 
 
 def _size(value: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from specviz.bench.bed import Bed, Plan, Skipped, name_of
 from specviz.bench.machine import machine
 from specviz.bench.parts import NAMES, NEED_MODULES, NEED_TARGET, USUAL, part
+from specviz.drafts import make_draft
 from specviz.errors import InputError
 from specviz.models import LanguageModel
 from specviz.models.device import pick_device, use_available_cores
@@ -46,6 +47,8 @@ def run_bench(
         "parts": {},
         "skipped": {},
     }
+    if plan.draft is not None and set(parts) & set(NEED_MODULES):
+        make_draft("draft-model", bed.target, draft_model=bed.draft)  # refuses a pair before anything is timed
     for name in parts:
         _release(bed, name)
         tell(f"{name}: {part(name).TITLE}")
@@ -71,10 +74,8 @@ def _release(bed: Bed, name: str) -> None:
 
 def _note_models(result: dict[str, Any], bed: Bed) -> None:
     """Describe the models that are loaded, as loaded."""
-    for name in ("target", "draft"):
-        model = bed.__dict__.get(name)
-        if model is not None:
-            result[name] = _described(model)
+    for role, model in bed.loaded.items():
+        result[role] = _described(model)
 
 
 def _described(model: LanguageModel) -> dict[str, Any]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
+from gradio_client import Client
+
 from specviz.bench.engine_speed import EngineSpeed
+from specviz.bench.processes import ROOT
 from specviz.errors import SpecvizError
 from specviz.traces import event_from_json
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = ROOT / "scripts" / "bench_server.py"
 _CPU_EVERY_SECONDS = 0.5
 _END_SECONDS = 20.0
@@ -31,9 +31,8 @@ class Server:
     def __init__(self, target: str, device: str, dtype: str) -> None:
         self.started = time.perf_counter()
         command = [sys.executable, str(SCRIPT), "--target", target, "--device", device, "--dtype", dtype]
-        environment = {**os.environ, "GRADIO_SERVER_PORT": ""} if "GRADIO_SERVER_PORT" in os.environ else None
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
         )
         self.pid = self._process.pid
         self._address: str | None = None
@@ -83,8 +82,6 @@ class Consumer:
     """A client of `/race`, as a program of a user's would be."""
 
     def __init__(self, server: Server) -> None:
-        from gradio_client import Client
-
         self._server = server
         self._client = Client(server.address, verbose=False)
 

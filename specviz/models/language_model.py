@@ -89,7 +89,7 @@ class LanguageModel:
         own = () if tokenizer is None or tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)
         self.eos_ids = tuple(dict.fromkeys((*own, *(int(i) for i in eos_ids))))
         self.load_seconds: float | None = None
-        self.warmup_seconds: float | None = None
+        self.warm_up_seconds: float | None = None
         self.strict_width: int | None = None
         self._int4 = weights == "int4"
         expected = None if self._int4 else probe_logits(module, self.context_length)
@@ -132,6 +132,12 @@ class LanguageModel:
         return functional.pad(ids, (0, 1)) if self._pads_to_even and len(ids) % 2 else ids
 
     @property
+    def warmup_seconds(self) -> float | None:
+        """What was spent on getting ready, off every clock: first passes, and the capture of graphs so far."""
+        captured = getattr(self.executor, "capture_seconds", 0.0)
+        return (self.warm_up_seconds or 0.0) + captured if self.warm_up_seconds or captured else None
+
+    @property
     def parameters(self) -> int:
         return self.executor.parameters
 
@@ -164,7 +170,7 @@ class LanguageModel:
             )
         shallow = copy.copy(self)
         shallow.name = f"{self.name}, first {count} layers"
-        shallow.load_seconds = shallow.warmup_seconds = shallow.strict_width = None
+        shallow.load_seconds = shallow.warm_up_seconds = shallow.strict_width = None
         shallow._set_executor(self.executor.first_layers(count))
         return shallow
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -54,14 +56,7 @@ def read_trace(path: str | Path) -> Iterator[Event]:
     Raises TraceError, naming the line, where the file is missing, too large, of another schema or broken.
     """
     path = Path(path)
-    try:
-        size = path.stat().st_size
-        if size > MAX_TRACE_BYTES:
-            limit = MAX_TRACE_BYTES // 1024**2
-            raise TraceError(f"{path.name} is larger than {limit} MB, the limit for a trace.")
-        *lines, cut = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise TraceError(f"The trace {path} cannot be read: {error.strerror}.") from error
+    *lines, cut = _read(path).split(b"\n")
     if _is_json(cut) or not lines:
         lines.append(cut)
     yield from parse_lines(lines, path.name)
@@ -80,6 +75,19 @@ def parse_lines(lines: Iterable[bytes | str], name: str = "the trace") -> Iterat
         yield event
     if not started:
         raise TraceError(f"{name} holds no events.")
+
+
+def _read(path: Path) -> bytes:
+    """The file's bytes, unpacked where its name ends in .gz; neither may be larger than a trace may be."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            data = file.read(MAX_TRACE_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TraceError(f"The trace {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    if len(data) > MAX_TRACE_BYTES:
+        raise TraceError(f"{path.name} is larger than {MAX_TRACE_BYTES // 1024**2} MB, the limit for a trace.")
+    return data
 
 
 def _is_json(line: bytes) -> bool:

@@ -17,10 +17,11 @@ from specviz.ui.device_line import device_line
 from specviz.ui.form import Offer
 from specviz.ui.form_events import LIGHT, SHARE, FormEvents
 from specviz.ui.link import to_query
+from specviz.ui.measure import measure
 from specviz.ui.race_view import RaceView
 from specviz.ui.report import Report, build_report
 from specviz.ui.running import Runner
-from specviz.ui.session import Session, run
+from specviz.ui.session import Session, Shown, run
 from specviz.ui.store import ModelStore
 from specviz.ui.text_line import TextLine, busy, error, info
 from specviz.ui.theme_watch import ThemeWatch, theme_of
@@ -45,7 +46,7 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
             controls = build_controls(offer, usual)
         with gr.Column(elem_classes="stage", min_width=0):
             line = TextLine(role="alert", elem_classes="line", elem_id="line")
-            view = RaceView(elem_id="race")
+            view = RaceView(measurable=True, elem_id="race")
             report = build_report()
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()
@@ -77,9 +78,13 @@ def _wire_run(
         return wanted, busy("Starting…"), gr.update(interactive=True), _query(form)
 
     def go(state: Session, wanted: int | None) -> Iterator[tuple[Any, Any]]:
-        yield gr.skip(), gr.skip()  # of a generator that yields nothing Gradio takes None for its outputs
-        for shown in run(state, wanted, runner, hz):
-            yield tuple(gr.skip() if part is None else part for part in (shown.view, shown.line))
+        yield from _updates(run(state, wanted, runner, hz))
+
+    def begin_again(state: Session) -> tuple[Any, ...]:
+        return state.begin(), busy("Starting…"), gr.update(interactive=True)
+
+    def go_again(state: Session, wanted: int | None) -> Iterator[tuple[Any, Any]]:
+        yield from _updates(measure(state, wanted, runner))
 
     def halt(state: Session) -> tuple[Any, Any]:
         waiting = state.busy and not state.running
@@ -96,7 +101,18 @@ def _wire_run(
     controls.stop.click(halt, session, [controls.stop, line], **LIGHT)
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
     running = begun.then(go, [session, ticket], [view, line], **quiet, **DEVICE, **often)
+    wanted = view.measure(begin_again, session, [ticket, line, controls.stop], **LIGHT)
+    wanted.then(go_again, [session, ticket], [view, line], **quiet, **DEVICE).then(
+        over, session, controls.stop, **LIGHT
+    )
     return running.then(over, session, controls.stop, **LIGHT)
+
+
+def _updates(changes: Iterator[Shown]) -> Iterator[tuple[Any, Any]]:
+    """Updates of view and line."""
+    yield gr.skip(), gr.skip()  # of a generator that yields nothing Gradio takes None for its outputs
+    for shown in changes:
+        yield tuple(gr.skip() if part is None else part for part in (shown.view, shown.line))
 
 
 def _query(form: Any) -> Any:

@@ -20,14 +20,16 @@ from specviz.ui.text_line import QUIET, Line, busy, error, info
 
 
 class Session:
-    """One for each tab. `request` is the last one made, `trace` the events of the last race that came to its end.
+    """One for each tab. `request` is the last one made; `raced`, `trace`, `stream` belong to the last finished race.
 
     `running` tells a run that has begun from one that waits in line; `theme` and `report_open`: what the tab looks at.
     """
 
     def __init__(self) -> None:
         self.request: RaceRequest | None = None
+        self.raced: RaceRequest | None = None
         self.trace: tuple[Event, ...] = ()
+        self.stream: RaceStream | None = None
         self.running = False
         self.theme = "light"
         self.report_open = False
@@ -43,10 +45,10 @@ class Session:
         """Whether a run is wanted that has not ended."""
         return self._wanted is not None
 
-    def begin(self, request: RaceRequest) -> int:
-        """Want this run, and no other; returns its ticket."""
+    def begin(self, request: RaceRequest | None = None) -> int:
+        """Want this run, or the last finished race again, and no other; returns its ticket."""
         self._tickets += 1
-        self.request, self._wanted = request, self._tickets
+        self.request, self._wanted = request or self.raced, self._tickets
         return self._tickets
 
     def wants(self, ticket: int | None) -> bool:
@@ -110,7 +112,7 @@ def _follow(session: Session, request: RaceRequest, runner: Runner, stopped: _St
             line = _line(step, line)
         if trace and isinstance(trace[-1], RaceFinished):
             stream.push_summary({name: numbers(summary) for name, summary in tally.summaries().items()})
-            session.trace = tuple(trace)
+            session.raced, session.trace, session.stream = request, tuple(trace), stream
             yield Shown(stream.flush(), line)
             return
         value = stream.value()

@@ -281,6 +281,16 @@ def test_figures_are_drawn_when_they_are_opened_and_follow_the_theme(open_page):
     assert "conditional" in page.inner_text("#report .numbers >> nth=0")
 
 
+def test_a_race_is_measured_again_and_its_spread_told(open_page):
+    page = open_page()
+    run(page, tokens=8)
+    page.click("[data-act='measure']")
+    page.wait_for_function("document.querySelector('.badges')?.innerText.includes('n = 5 runs')")
+    assert "median of 5 runs" in page.inner_text(".headline h2")
+    page.wait_for_selector("#stop:disabled")
+    assert kept(page) == [8, 8] and not page.is_visible("#line")
+
+
 def test_two_tabs_at_once_get_each_their_own_race(open_page, watched, tiny):
     page, other = open_page(), watched.page.context.new_page()
     other.goto(f"{tiny}/?__theme=light&ignore_eos=1")

@@ -15,7 +15,7 @@ from specviz.bench.reply import Writer
 from specviz.drafts import make_draft
 
 TITLE = "drafting lanes against transformers' assisted generation and prompt lookup"
-_SHARE = 0.28
+_SHARE = 0.25
 
 
 def measure(bed: Bed) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from specviz.bench.peer_generate import generate_writer
 from specviz.errors import LoadError
 
 TITLE = "standard decoding against transformers' generate"
-_SHARE = 0.20
+_SHARE = 0.18
 _TRIALS, _TRIAL_TOKENS = 3, 16
 
 

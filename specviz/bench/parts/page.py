@@ -16,7 +16,7 @@ from specviz.bench.samples import described
 from specviz.bench.serving import SCRIPT, Consumer, Server
 
 TITLE = "the engine with the page and a client, against headless"
-_SHARE = 0.17
+_SHARE = 0.14
 _PROMPT = "Tell a story about a lighthouse keeper who finds a letter in a bottle, and begin with the weather."
 _DRAFTS = ["prompt-lookup"]
 _LANES = 2

@@ -30,12 +30,19 @@ def measure(bed: Bed) -> dict[str, Any]:
         raise Skipped(f"None of the other libraries is installed; pip install --no-deps {' '.join(missing)}.")
     for name in missing:
         bed.tell(f"{name} is not installed; pip install --no-deps {name}")
-    compared = {name: _against(bed, *makers) for name, makers in found.items()}
+    compared, failed = {}, {}
+    for name, makers in found.items():
+        try:
+            compared[name] = _against(bed, *makers)
+        except Exception as error:  # whatever another library raises must not cost the rest of the benchmark
+            failed[name] = f"{type(error).__name__}: {error}"
+            bed.tell(f"{name} failed: {failed[name]}")
     return {
         "k": bed.plan.k,
         "dtype": name_of(bed.target.dtype),
         "versions": {name: metadata.version(name) for name in found},
         "missing": missing,
+        "failed": failed,
         "compared": compared,
     }
 
@@ -100,7 +107,7 @@ def _flashspec_draft_model(bed: Bed) -> Writer:
 
 
 def _flashspec(bed: Bed, drafter: Any) -> Writer:
-    from flashspec import FlashSpecConfig, SamplingConfig, SpeculativeEngine
+    from flashspec import BanditConfig, FlashSpecConfig, SamplingConfig, SpeculativeEngine
     from flashspec.engine import TargetModel
 
     dtype = bed.target.dtype
@@ -108,7 +115,8 @@ def _flashspec(bed: Bed, drafter: Any) -> Writer:
     config = FlashSpecConfig(
         device=str(bed.target.device),
         dtype=name_of(dtype),
-        drafter_strategy="bandit",  # with one drafter: that drafter, at our k
+        drafter_strategy="bandit",  # with one arm: this drafter, at our k
+        bandit=BanditConfig(n_arms=1),
         sampling=SamplingConfig(temperature=0.0, gamma=bed.plan.k),
     )
     engine = SpeculativeEngine(config, [drafter], target)

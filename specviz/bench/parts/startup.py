@@ -14,9 +14,8 @@ from typing import Any
 
 from specviz.bench.bed import Bed, Skipped
 from specviz.bench.first_token import DONE, FIRST
-from specviz.bench.processes import PeakMemory
+from specviz.bench.processes import ROOT, PeakMemory
 from specviz.bench.samples import described
-from specviz.bench.serving import ROOT
 
 TITLE = "start-up and memory"
 
@@ -48,11 +47,14 @@ def _start(bed: Bed) -> _Start:
     command = [sys.executable, "-m", "specviz.bench.first_token", "--target", plan.target, "--device", plan.device]
     command += ["--dtype", plan.dtype, "-k", str(plan.k), *(["--draft", plan.draft] if plan.draft else [])]
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    with PeakMemory(process.pid) as peak:
-        said = process.stdout.readline().strip()
-        seconds, at_first = time.perf_counter() - start, peak.bytes
-        said_last = process.stdout.readline().strip()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True)
+    try:
+        with PeakMemory(process.pid) as peak:
+            said = process.stdout.readline().strip()
+            seconds, at_first = time.perf_counter() - start, peak.bytes
+            said_last = process.stdout.readline().strip()
+    finally:
+        process.kill()  # it is done, or we were interrupted
         process.wait()
     if (said, said_last) != (FIRST, DONE):
         raise Skipped("A process that was started to be measured failed; what it said stands above.")

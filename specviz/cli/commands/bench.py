@@ -42,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     effort = effort_of(arguments.minutes, arguments.quick)
     plan = Plan(arguments.target, arguments.draft, arguments.device, arguments.dtype, arguments.k, effort)
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
     bar = TerminalBar(sys.stderr)
     try:
         result = run_bench(plan, parts, _tell, bar)
