@@ -23,6 +23,7 @@ from specviz.telemetry import Block, Recorder
 from specviz.text import decode_ids
 from specviz.traces import Reason, Round
 
+_CHUNK = 256
 CHOICES = 8  # of the target's own successors, for a strategy that asks for them
 
 
@@ -120,10 +121,11 @@ class Decoding:
         synchronize(self._target.device)
         return watch.wall()
 
+    @torch.inference_mode()
     def prefill_draft(self) -> float:
-        """Show the prompt to the drafter; returns seconds."""
+        """Show the prompt, and what the strategy needs of it, to the drafter; returns seconds."""
         watch = self._watch()
-        self._drafter.observe(self._prompt, Seen(self._prompt[:-1]))
+        self._drafter.observe(self._prompt, self._prompt_seen())
         synchronize(self._target.device)
         return watch.wall()
 
@@ -238,11 +240,32 @@ class Decoding:
 
     def _seen(self, last: int, block: Block, states: Tensor | None) -> Seen:
         """What the target has just said, as far as the strategy asked for it."""
-        choices = None
-        if "choices" in self._strategy.needs:
-            choices = block.logits.topk(min(CHOICES, block.logits.shape[-1]), dim=-1).indices
+        choices = _best(block.logits) if "choices" in self._strategy.needs else None
         return Seen((last, *block.ids), block.proposal.parents, choices, states)
+
+    def _prompt_seen(self) -> Seen:
+        """What the target says of the prompt: the shared prefill makes no logits, so who needs them reads it anew."""
+        ids = self._prompt[:-1]
+        if not self._strategy.needs or not ids:
+            return Seen(ids)
+        choices, states = [], []
+        with self._target.open(len(ids)) as context:
+            for chunk in torch.tensor(ids, device=self._target.device).split(_CHUNK):
+                logits, hidden = context.forward(chunk, hidden=True)
+                choices.append(_best(logits))
+                states.append(hidden)
+        needs = self._strategy.needs
+        return Seen(
+            ids,
+            choices=torch.cat(choices) if "choices" in needs else None,
+            hidden=torch.cat(states) if "hidden" in needs else None,
+        )
 
     def _previous_choice(self, proposal: Proposal) -> int | None:
         choice = proposal.previous_choice
         return None if choice is None or not self._settings.telemetry else int(choice)
+
+
+def _best(logits: Tensor) -> Tensor:
+    """The ids of the most probable successors, best first: (rows, vocabulary) -> (rows, 8)."""
+    return logits.topk(min(CHOICES, logits.shape[-1]), dim=-1).indices

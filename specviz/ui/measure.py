@@ -24,7 +24,7 @@ RUNS = 5
 
 def measure(session: Session, ticket: int | None, runner: Runner, runs: int = RUNS) -> Iterator[Shown]:
     """The measurement of `ticket` as changes of the page. Stop, another run or leaving end it and change nothing."""
-    if not session.wants(ticket) or session.request is None or session.stream is None:
+    if not session.wants(ticket) or session.raced is None or session.stream is None:
         return
     session.running = True
     try:
@@ -41,7 +41,7 @@ def _measured(session: Session, runner: Runner, cancelled: Cancelled, runs: int)
     for number in range(1, runs + 1):
         yield Shown(line=busy(f"Measuring: run {number} of {runs}"))
         trace: list[Event] = []
-        for steps in runner(session.request, cancelled):
+        for steps in runner(session.raced, cancelled):
             trace += [step for step in steps if not isinstance(step, Waiting)]
         if not trace or trace[-1] != RaceFinished():
             yield Shown(line=info("The measurement was stopped; the numbers are those of the one run."))

@@ -286,7 +286,7 @@ def test_a_race_is_measured_again_and_its_spread_told(open_page):
     run(page, tokens=8)
     page.click("[data-act='measure']")
     page.wait_for_function("document.querySelector('.badges')?.innerText.includes('n = 5 runs')")
-    assert "median of 5 runs" in page.inner_text(".headline h2")
+    assert "Median of 5 runs" in page.inner_text(".headline h2")
     page.wait_for_selector("#stop:disabled")
     assert kept(page) == [8, 8] and not page.is_visible("#line")
 

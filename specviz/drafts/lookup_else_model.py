@@ -1,0 +1,47 @@
+"""Prompt lookup where the text repeats itself, a draft model everywhere else.
+
+A round is drafted by one of the two. What a lookup round kept, the model reads in the first pass of its own next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from specviz.drafts.draft_model import DraftModel
+from specviz.drafts.prompt_lookup import PromptLookup
+from specviz.drafts.strategy import Drafter, Proposal, Run, Seen, option
+
+
+@dataclass(frozen=True)
+class LookupElseModel(DraftModel):
+    name: ClassVar[str] = "lookup-else-model"
+    label: ClassVar[str] = "Prompt lookup, else a draft model"
+    help: ClassVar[str] = "Copies where the text repeats itself; elsewhere a smaller model guesses."
+
+    max_ngram: int = option(4, 1, 16, "longest run of tokens to match")
+    min_ngram: int = option(2, 1, 16, "shortest run of tokens to match")
+
+    def start(self, run: Run) -> Drafter:
+        lookup = PromptLookup(self.max_ngram, self.min_ngram).start(run)
+        return _Either(lookup, super().start(run))
+
+
+class _Either(Drafter):
+    def __init__(self, lookup: Drafter, model: Drafter) -> None:
+        self._lookup, self._model = lookup, model
+
+    def propose(self, k: int) -> Proposal:
+        copied = self._lookup.propose(k)
+        if len(copied.ids):
+            return replace(copied, sources=("lookup",) * len(copied.ids))
+        guessed = self._model.propose(k)
+        return replace(guessed, sources=("model",) * len(guessed.ids))
+
+    def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:
+        self._lookup.observe(kept_ids, seen)
+        self._model.observe(kept_ids, seen)
+
+    def close(self) -> None:
+        self._model.close()
