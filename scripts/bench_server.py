@@ -32,7 +32,7 @@ def main() -> int:
 
     app = build_app(Options(arguments.target, arguments.device, arguments.dtype))
     app.begin_loading()
-    _, address, _ = app.blocks.launch(server_name="127.0.0.1", prevent_thread_lock=True, **launch_options())
+    _, address, _ = app.blocks.launch(server_name="127.0.0.1", prevent_thread_lock=True, quiet=True, **launch_options())
     model = app.store.begin(app.target).result()
     print(json.dumps({"address": address}), file=answers)
     for line in sys.stdin:
@@ -41,7 +41,7 @@ def main() -> int:
             break
         answer = _cpu() if command["do"] == "cpu" else _headless(model, command)
         print(json.dumps(answer), file=answers)
-    app.blocks.close()
+    app.blocks.close(verbose=False)
     return 0
 
 

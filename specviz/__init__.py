@@ -2,10 +2,10 @@
 
 Import levels; a module imports only from its right (a test enforces it):
 
-    app, cli > ui > lanes > racing > calibration > engine > telemetry > ending > drafts > models, sampling
-    app, cli, ui > space > catalog > loading > sources, models
-    ui, lanes > prompts, spelling; prompts > models; models > text, stopwatch
-    ui, cli > plots > metrics > traces > settings > errors
+    app, cli > bench, ui > lanes > racing > calibration > engine > telemetry > ending > drafts > models, sampling
+    app, cli > bench, ui, space, lanes > catalog > loading > sources, models > text, stopwatch
+    bench, ui, lanes > prompts, spelling > models, sampling > text, stopwatch > traces
+    cli, ui > gallery, plots > metrics > traces > settings > errors
 
 `traces`, `metrics` and `plots` never import torch, transformers or gradio; only `ui` and `app.py` import gradio.
 The names below are imported when first used, so that `import specviz.traces` loads no torch.

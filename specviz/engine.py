@@ -137,7 +137,7 @@ class Decoding:
         proposal = self._drafter.propose(k)
         drafts = torch.as_tensor(proposal.ids, dtype=torch.long, device=self._target.device)
         watch.mark()
-        logits, states = self._verify(drafts)
+        logits, states = self._verify(drafts, proposal.parents)
         watch.mark()
         block = self._decide(logits, drafts, proposal)
         self._context.keep(1 + block.accepted)
@@ -206,13 +206,13 @@ class Decoding:
             return self._settings.k, None
         return room, f"k cut to {room}: the room left in the context"
 
-    def _verify(self, drafts: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _verify(self, drafts: Tensor, parents: tuple[int, ...] | None) -> tuple[Tensor, Tensor | None]:
         """The target's logits (n + 1, vocabulary) after the last kept token and after each draft, in one pass."""
         last = torch.full((1,), self._last, device=self._target.device)
         ids = torch.cat([last, drafts])
         if "hidden" in self._strategy.needs:
-            return self._context.forward(ids, hidden=True)
-        return self._context.forward(ids), None
+            return self._context.forward(ids, parents, hidden=True)
+        return self._context.forward(ids, parents), None
 
     def _decide(self, logits: Tensor, drafts: Tensor, proposal: Proposal) -> Block:
         """Apply the rule on the device, read its verdict once, and stop at the token that ends the run."""

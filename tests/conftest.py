@@ -1,4 +1,4 @@
-"""What the tests share: the embedded model, and one thread for models so tiny that more only get in each other's way."""
+"""What the tests share: the embedded model, and a single thread for models too tiny to gain from more."""
 
 import pytest
 

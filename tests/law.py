@@ -15,7 +15,20 @@ from unittest import mock
 
 import torch
 
-PROMPT = (2, 0, 3, 3, 4, 4, 4, 4, 0, 0, 3, 3)  # repeats for a lookup; without token 1, so that a penalty tells ids apart
+PROMPT = (
+    2,
+    0,
+    3,
+    3,
+    4,
+    4,
+    4,
+    4,
+    0,
+    0,
+    3,
+    3,
+)  # repeats for a lookup; without token 1, so that a penalty tells ids apart
 VOCABULARY = 5
 RUNS = 5000
 _LEAST_EXPECTED = 5.0

@@ -71,7 +71,9 @@ def test_a_lookup_keeps_to_the_sizes_it_was_given():
 
 def test_a_lookups_drafts_were_not_drawn_and_cost_no_pass():
     for settings in ({}, {"temperature": 1.0}):
-        rounds = rounds_of(target(), make_draft("prompt-lookup", target()), [5, 6] * 4, k=3, max_new_tokens=12, **settings)
+        rounds = rounds_of(
+            target(), make_draft("prompt-lookup", target()), [5, 6] * 4, k=3, max_new_tokens=12, **settings
+        )
         drafts = [draft for each in rounds for draft in each.drafts]
         assert drafts and all(draft.draft_prob == 1.0 and draft.draft_top is None for draft in drafts)
         assert {each.draft_passes for each in rounds} == {0}

@@ -150,7 +150,9 @@ def test_a_run_may_end_on_the_bonus_or_the_correction():
     assert spelled(rounds_of(lm, Says([(2, 3)]), [1], k=2, max_new_tokens=3)) == ["AAb"]
     assert spelled(rounds_of(lm, Says([(2, 5)]), [1], k=2, max_new_tokens=2)) == ["ARc"]
     assert spelled(rounds_of(lm, Says([(2, 5)]), [1], k=2, max_new_tokens=1)) == ["AU"]
-    assert spelled(rounds_of(counting(), Says([(5,)]), [4], k=1, max_new_tokens=9)) == ["Ab"]  # the bonus is the end mark
+    assert spelled(rounds_of(counting(), Says([(5,)]), [4], k=1, max_new_tokens=9)) == [
+        "Ab"
+    ]  # the bonus is the end mark
 
 
 @pytest.mark.parametrize(("stop", "ids", "text"), [("four", [2, 3, 4], "two three "), ("ee f", [2, 3, 4], "two thr")])
@@ -161,12 +163,16 @@ def test_a_stop_string_cuts_text_and_tokens_in_mid_block(stop, ids, text, k):
         strategy = make_draft(draft, lm, draft_model=lm if draft == "draft-model" else None)
         for telemetry in (True, False):
             prompt = [1, 2, 3, 4, 5, 6, 1]
-            rounds, outcome = outcome_of(lm, strategy, prompt, k=k, max_new_tokens=40, stop=(stop,), telemetry=telemetry)
+            rounds, outcome = outcome_of(
+                lm, strategy, prompt, k=k, max_new_tokens=40, stop=(stop,), telemetry=telemetry
+            )
             assert ids_of(rounds) == ids and outcome.text == text and outcome.reason is Reason.STOP
 
 
 def test_a_stop_string_of_the_prompt_does_not_stop_a_run():
-    _, outcome = outcome_of(counting(), make_draft("none", counting()), [1, 2, 3], max_new_tokens=2, stop=("two", "e f"))
+    _, outcome = outcome_of(
+        counting(), make_draft("none", counting()), [1, 2, 3], max_new_tokens=2, stop=("two", "e f")
+    )
     assert outcome.reason is Reason.LENGTH and outcome.text == "four five "
 
 

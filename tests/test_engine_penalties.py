@@ -8,7 +8,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 PROMPT = [3, 9, 4, 3, 9, 4, 3]
 NEW_TOKENS = 24
-KS = (1, 2, 4, 8)
+KS = (1, 3, 8)
 
 
 @torch.inference_mode()
@@ -31,9 +31,11 @@ def by_hand(model, prompt, new_tokens, repetition=1.0, presence=0.0, frequency=0
 def test_a_repetition_penalty_is_that_of_generate(architecture, penalty):
     ids = torch.tensor([PROMPT])
     settings = {"do_sample": False, "max_new_tokens": NEW_TOKENS, "eos_token_id": None, "pad_token_id": 0}
-    expected = module(architecture).generate(
-        ids, attention_mask=torch.ones_like(ids), repetition_penalty=penalty, **settings
-    )[0, len(PROMPT) :].tolist()
+    expected = (
+        module(architecture)
+        .generate(ids, attention_mask=torch.ones_like(ids), repetition_penalty=penalty, **settings)[0, len(PROMPT) :]
+        .tolist()
+    )
     lm = target(architecture)
     asked = {"max_new_tokens": NEW_TOKENS, "repetition_penalty": penalty}
     assert standard_ids(lm, PROMPT, **asked) == expected != standard_ids(lm, PROMPT, max_new_tokens=NEW_TOKENS)
@@ -44,7 +46,7 @@ def test_a_repetition_penalty_is_that_of_generate(architecture, penalty):
 
 @pytest.mark.parametrize(
     ("repetition", "presence", "frequency"),
-    [(1.0, 2.0, 0.0), (1.0, 0.0, 1.5), (1.0, -1.0, 0.5), (1.2, 1.0, 0.7)],
+    [(1.0, 2.0, 0.0), (1.0, 0.0, 1.5), (1.0, -4.0, 0.5), (1.2, 1.0, 0.7)],
 )
 def test_penalties_are_those_of_a_loop_by_hand(repetition, presence, frequency):
     expected = by_hand(module(), PROMPT, NEW_TOKENS, repetition, presence, frequency)
@@ -59,7 +61,12 @@ def test_penalties_are_those_of_a_loop_by_hand(repetition, presence, frequency):
 def test_a_draft_that_is_the_target_stays_always_right_under_penalties():
     strategy = dict(every_draft(target(), draft_models()))["draft-model, same"]
     for temperature in (0.0, 1.0):
-        asked = {"repetition_penalty": 1.3, "presence_penalty": 0.5, "frequency_penalty": 0.5, "temperature": temperature}
+        asked = {
+            "repetition_penalty": 1.3,
+            "presence_penalty": 0.5,
+            "frequency_penalty": 0.5,
+            "temperature": temperature,
+        }
         for k in KS:
             rounds = rounds_of(target(), strategy, PROMPT, k=k, max_new_tokens=NEW_TOKENS, **asked)
             assert all(len(each.accepted) == k for each in rounds[:-1])

@@ -1,7 +1,7 @@
 """Sampled text has the target's own law, whatever drafts it; and rules that are wrong are found out.
 
-Most tests compare the joint law of the first k + 2 tokens of 5,000 seeded runs of `decode` with its enumeration. A right
-rule fails at p < 1e-4 once in 10,000 such tests; the seeds are fixed, so it fails always or never.
+Most tests compare the joint law of the first k + 2 tokens of 5,000 seeded runs of `decode` with its enumeration. A
+right rule fails at p < 1e-4 once in 10,000 such tests; the seeds are fixed, so it fails always or never.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ LEAST = 1e-4
 FOUND_OUT = 1e-8  # how surely a control must fail
 EOS = 3
 KINDS = {"plain": (PLAIN, None), "with EOS": (PLAIN, EOS), "filtered": (FILTERED, None), "penalised": (PENALISED, None)}
-# the rest is for the long run; standard decoding drafts nothing whose k could matter
-QUICK = [(1, "with EOS"), (1, "filtered"), (2, "plain"), (2, "penalised")]
-QUICK_STANDARD = [(2, "penalised")]
+# what every change runs; all else is for the long run
+QUICK = [(1, "filtered"), (2, "penalised")]
+QUICK_FOR = {"none": [(2, "penalised")], "draft-model": [*QUICK, (1, "with EOS"), (2, "plain")]}
 CASES = [(name, k, kind) for name in strategies() for k in (1, 2) for kind in KINDS]
 
 
@@ -47,8 +47,7 @@ def registered(name, model, draft):
 
 
 def marks(name, k, kind):
-    quick = QUICK if strategies()[name].drafts else QUICK_STANDARD
-    return () if (k, kind) in quick else pytest.mark.slow
+    return () if (k, kind) in QUICK_FOR.get(name, QUICK) else pytest.mark.slow
 
 
 @pytest.mark.parametrize(("name", "k", "kind"), [pytest.param(*case, marks=marks(*case)) for case in CASES])
@@ -181,8 +180,8 @@ def test_a_wrong_rule_is_found_out(workers, make, settings, patches):
 def test_dropping_an_unlikely_drawn_token_bends_the_law_as_worked_by_hand():
     """p = (.5, .3, .2), q = (.2, .5, .3), cut at .4.
 
-    Token 1 is drawn half the time: accepted with .3 / .5, so .3 of it; else the residual (.2, 0, 0) gives .2 to token 0.
-    The other half is dropped and drawn from p: (.25, .15, .10). Together (.45, .45, .10).
+    Token 1 is drawn half the time: accepted with .3 / .5, so .3 of it; else the residual (.2, 0, 0) gives .2 to
+    token 0. The other half is dropped and drawn from p: (.25, .15, .10). Together (.45, .45, .10).
     """
     target = TableLM(TableConfig(vocab_size=3, num_hidden_layers=1)).eval()
     with torch.no_grad():
@@ -190,7 +189,7 @@ def test_dropping_an_unlikely_drawn_token_bends_the_law_as_worked_by_hand():
     model = LanguageModel(target, None)
     q = torch.tensor([0.2, 0.5, 0.3]).log().expand(4, 3, 3).tolist()
     counts = {drafter: Counter() for drafter in (Right, CutAfterTheDraw)}
-    for seed in range(4000):
+    for seed in range(2000):
         for drafter, found in counts.items():
             settings = {"k": 1, "max_new_tokens": 1, "temperature": 1.0, "seed": seed, "telemetry": False}
             found[tuple(ids_of(rounds_of(model, TableDraft(q, drafter), [0, 1], **settings)))] += 1

@@ -1,4 +1,4 @@
-"""A model and its contexts: passes in pieces equal the whole, what is dropped leaves no trace, what cannot is refused."""
+"""A model and its contexts: pieces equal the whole, what is dropped leaves no trace, what cannot be used is refused."""
 
 import copy
 import hashlib
@@ -152,7 +152,15 @@ def snapshot(model):
     addresses = [parameter.data_ptr() for parameter in model.parameters()]
     attention = model.config._attn_implementation
     configs = (copy.deepcopy(model.config.to_dict()), copy.deepcopy(model.generation_config.to_dict()))
-    return digest.hexdigest(), modes, hooks, addresses, attention, configs, [p.requires_grad for p in model.parameters()]
+    return (
+        digest.hexdigest(),
+        modes,
+        hooks,
+        addresses,
+        attention,
+        configs,
+        [p.requires_grad for p in model.parameters()],
+    )
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -242,7 +250,9 @@ def test_models_that_are_no_causal_decoders_are_refused_in_words():
     with pytest.raises(LoadError, match="causal"):
         LanguageModel(BertModel(BertConfig(hidden_size=16, intermediate_size=16, **heads)), None)
     with pytest.raises(LoadError, match="encoder-decoder"):
-        LanguageModel(T5ForConditionalGeneration(T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1)), None)
+        LanguageModel(
+            T5ForConditionalGeneration(T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=16, num_layers=1)), None
+        )
     with pytest.raises(LoadError, match="not a transformers causal"):
         LanguageModel(torch.nn.Linear(2, 2), None)
 

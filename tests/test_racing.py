@@ -92,7 +92,9 @@ def test_a_curve_that_is_known_is_not_measured_again():
     assert first[0].header.curve is None and second[0].header.curve == first[-2].curve
     wider = run(lanes_of(lm, replace(ASKED, k=9)))
     assert wider[-2].curve.widths[-1] >= 10
-    assert not any(isinstance(event, Calibrated) for event in run(lanes_of(LanguageModel(module(), None)), calibrate=False))
+    assert not any(
+        isinstance(event, Calibrated) for event in run(lanes_of(LanguageModel(module(), None)), calibrate=False)
+    )
 
 
 def test_the_lane_that_is_furthest_behind_goes_next():
@@ -129,7 +131,12 @@ def test_the_header_says_what_ran():
     lanes[1] = replace(lanes[1], strategy=make_draft("prompt-lookup", target(), max_ngram=5), note="a note")
     events = list(race(lanes, [3, 9], prompt="what was typed", chat=True))
     header = events[0].header
-    assert (header.prompt, header.prompt_ids, header.chat, header.mode) == ("what was typed", (3, 9), True, "interleaved")
+    assert (header.prompt, header.prompt_ids, header.chat, header.mode) == (
+        "what was typed",
+        (3, 9),
+        True,
+        "interleaved",
+    )
     assert (header.device, header.dtype, header.threads) == ("cpu", "float32", 1)
     assert header.target.parameters == target().parameters and header.target.role == "target"
     assert {"python", "torch", "transformers"} <= set(header.versions)

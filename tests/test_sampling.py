@@ -142,7 +142,9 @@ def test_a_draw_of_almost_one_stays_inside_where_rounding_leaves_the_sum_short()
 def test_the_residual_is_what_the_target_has_more_of():
     p, q = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.5, 0.3])
     assert residual(p, q).tolist() == [1.0, 0.0, 0.0]
-    assert torch.allclose(residual(torch.tensor([0.6, 0.4, 0.0]), torch.tensor([0.2, 0.2, 0.6])), torch.tensor([2 / 3, 1 / 3, 0]))
+    assert torch.allclose(
+        residual(torch.tensor([0.6, 0.4, 0.0]), torch.tensor([0.2, 0.2, 0.6])), torch.tensor([2 / 3, 1 / 3, 0])
+    )
 
 
 def test_a_residual_without_mass_is_the_target_itself():

@@ -9,6 +9,7 @@ from specviz.catalog import load_catalog
 from specviz.errors import SpecvizError
 from specviz.settings import Settings
 from specviz.ui.form import SHARED, Form, LaneChoice, Offer, apply_preset
+from specviz.ui.form_events import FormEvents
 from specviz.ui.link import from_query, speaks, to_query
 from specviz.ui.presets import presets
 from specviz.ui.request import Limits
@@ -128,3 +129,14 @@ def test_a_form_is_checked_like_any_request(offer):
     with pytest.raises(SpecvizError, match="temperature must be a number"):
         form = offer.first_form()
         replace(form, settings={**form.settings, "temperature": None}).request(Limits())
+
+
+def test_every_lane_that_is_added_can_be_told_from_the_others(offer):
+    events = FormEvents(None, offer, offer.first_form(), None, None)
+    for k in (0, 1, 16, 32, 33, 64, None):
+        form = replace(offer.first_form(), lanes=(LaneChoice("prompt-lookup", k=k),))
+        for _ in range(2):
+            form = replace(form, lanes=(*form.lanes, events._another(form)))
+        arguments = [lane.argument for lane in form.lanes]
+        assert len(set(arguments)) == 3
+        assert all(0 < lane.k <= 64 for lane in form.lanes[1:])

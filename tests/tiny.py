@@ -222,7 +222,7 @@ def byte_level_tokenizer():
 
 @cache
 def metaspace_tokenizer():
-    """Pieces with a space mark, and bytes for what they lack, as SentencePiece models (Llama-2, Mistral, Gemma) have."""
+    """Pieces with a space mark, and bytes for what they lack, as SentencePiece models (Llama-2, Gemma) have."""
     bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
     words = ["<unk>", "<s>", "</s>", *bytes_, "▁", "▁the", "▁a", "the", "a", "b", "s", "▁▁", "é", "日", "👩", "!", "▁b"]
     tokenizer = Tokenizer(
@@ -237,6 +237,4 @@ def metaspace_tokenizer():
         ]
     )
     tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in ("<s>", "</s>")])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>")

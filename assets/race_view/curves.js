@@ -110,14 +110,13 @@ class AcceptanceChart extends Chart {
     if (!lane) return this.part('none', 'text', { x: 0, y: y(0.5) }, 'No lane drafts.');
     const { rounds } = states[chosen];
     const step = Math.max(1, Math.ceil(rounds / BARS));
-    this.axis('1', rounds > 1 ? `round ${rounds}` : '', '100%');
+    this.axis('bars: accepted / drafted, line: α', rounds > 1 ? `round ${rounds}` : '', '100%');
     this.part('bars', 'path', { class: 'bars', d: bars(lane, rounds, step, (from, to) => share(lane, from, to)) });
     const drafting = trace.lanes.filter((other) => other.speculative);
     drafting.forEach((other) => {
       const d = alphaLine(other, states[other.index].rounds);
       this.part(`alpha${other.index}`, 'path', { class: `line ${drafting.length > 1 ? `lane-${other.index}` : 'only'}`, d });
     });
-    this.part('key', 'text', { x: WIDTH / 2, y: HEIGHT - 4, 'text-anchor': 'middle' }, 'bars: accepted / drafted, line: α');
     const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
     const text = Number.isFinite(alpha) ? `${name(lane, trace)}α so far ${alpha.toFixed(2)}` : '';
     this.part('label', 'text', { class: `label lane-${chosen}`, x: WIDTH, y: 10, 'text-anchor': 'end' }, text);

@@ -16,6 +16,8 @@ import { plural } from './words.js';
 const CURVES_EVERY = 160;
 const TABLES_EVERY = 1000;
 const SPEAK_EVERY = 3000;
+// A drawing that takes longer, in milliseconds, is followed by a rest.
+const SLOW = 30;
 
 class RaceView {
   constructor(root, host) {
@@ -164,12 +166,26 @@ class RaceView {
 
   // Draws at the next frame. A hidden page gets none: there the state is drawn when it is seen again.
   refresh() {
-    this.frame ??= requestAnimationFrame((now) => {
-      this.frame = null;
+    this.asked = true;
+    if (this.frame || this.resting) return;
+    this.frame = requestAnimationFrame((now) => {
+      Object.assign(this, { frame: null, asked: false });
       this.playback.advance(now);
+      const start = performance.now();
       this.draw();
+      // A task after the frame has been painted: what drawing really took.
+      setTimeout(() => this.rest(performance.now() - start));
       if (this.playback.playing) this.refresh();
     });
+  }
+
+  // On a slow machine, leaves as long for what comes in as the last drawing took.
+  rest(cost) {
+    if (cost < SLOW || this.resting || this.frame) return;
+    this.resting = setTimeout(() => {
+      this.resting = null;
+      if (this.asked) this.refresh();
+    }, Math.min(cost, 500));
   }
 
   draw() {

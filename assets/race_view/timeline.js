@@ -80,6 +80,7 @@ export class Timeline {
     const { pen } = this;
     pen.fillStyle = this.paint.dim;
     pen.font = `11px ${this.paint.font}`;
+    this.size = null;
     pen.fillText(shortName(lane), 0, i * PITCH + LABEL - 4);
     pen.strokeStyle = this.paint.line;
     pen.setLineDash([3, 3]);
@@ -116,9 +117,11 @@ export class Timeline {
   // Writes a count in a block of some width, smaller in a narrow one, not at all where it would not fit.
   write(text, x, y, width) {
     if (width < 5.5) return;
-    const size = Math.max(8, Math.min(11, width));
+    const size = Math.round(Math.max(8, Math.min(11, width)));
     this.pen.fillStyle = this.paint['on-verify'];
-    this.pen.font = `bold ${size}px ${this.paint.font}`;
+    // Setting a font parses it, even the same one.
+    if (size !== this.size) this.pen.font = `bold ${size}px ${this.paint.font}`;
+    this.size = size;
     this.pen.textAlign = 'center';
     this.pen.fillText(text, x, y + ROW / 2 + 4);
     this.pen.textAlign = 'start';

@@ -13,7 +13,7 @@ import torch
 import yaml
 from torch import nn
 
-from specviz.bench.duel import Task
+from specviz.bench.duel import Task, duel, judged
 from specviz.bench.effort import Effort
 from specviz.bench.lane import lane_writer
 from specviz.bench.peer_generate import make_bare
@@ -117,6 +117,11 @@ class Bed:
         for role in self.loaded:
             del self.__dict__[role]
         self.release_modules()
+
+    def compare(self, share: float, ours: Writer, theirs: Writer) -> dict[str, Any]:
+        """Both sides in turn on every prompt, in about `share` of the time."""
+        tasks, effort = self.tasks(share, (ours, theirs)), self.plan.effort
+        return judged(duel(ours, theirs, tasks, effort.repeats, share * effort.seconds, self.tell))
 
     def tasks(self, share: float, sides: Sequence[Writer]) -> tuple[Task, ...]:
         """The prompts, with replies as long as `share` of the time allows these sides, and never past their own end.

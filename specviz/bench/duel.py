@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,10 +47,19 @@ class Pair:
         return next((index for index, (mine, other) in enumerate(both) if mine != other), None)
 
 
-def duel(ours: Writer, theirs: Writer, tasks: Sequence[Task], repeats: int, tell: Tell) -> tuple[Pair, ...]:
-    """`repeats` pairs of each task; after each repeat the side that was second goes first."""
-    pairs = []
+def duel(
+    ours: Writer, theirs: Writer, tasks: Sequence[Task], repeats: int, seconds: float, tell: Tell
+) -> tuple[Pair, ...]:
+    """`repeats` pairs of each task; after each repeat the side that was second goes first.
+
+    Once `seconds` have passed no further repeat begins; the first is always made.
+    """
+    pairs: list[Pair] = []
+    end = time.monotonic() + seconds
     for repeat in range(repeats):
+        if pairs and time.monotonic() > end:
+            tell(f"the time is up after {repeat} of {repeats} repeats")
+            break
         for task in tasks:
             replies = {}
             for side in (ours, theirs) if repeat % 2 == 0 else (theirs, ours):

@@ -15,6 +15,17 @@ _TOKENS = 32
 
 def main() -> int:
     arguments = _parse()
+    from specviz.errors import SpecvizError
+
+    try:
+        _decode(arguments)
+    except SpecvizError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _decode(arguments: argparse.Namespace) -> None:
     from specviz.bench.bed import Bed, Plan
     from specviz.bench.effort import QUICK
     from specviz.drafts import make_draft
@@ -34,7 +45,6 @@ def main() -> int:
     for _ in race(make_lanes(bed.target, parse_drafts(drafts), settings, lambda _: bed.draft), ids):
         pass
     print(DONE, flush=True)
-    return 0
 
 
 def _parse() -> argparse.Namespace:

@@ -36,19 +36,9 @@ def run_bench(
     """
     start = time.perf_counter()
     use_available_cores()
-    facts = machine(pick_device(plan.device))
-    bed = Bed(plan, lambda words: tell(words), progress)
-    result: dict[str, Any] = {
-        "schema": SCHEMA,
-        "machine": facts,
-        "target": {"source": plan.target},
-        "draft": {"source": plan.draft} if plan.draft else None,
-        "settings": _settings(plan),
-        "parts": {},
-        "skipped": {},
-    }
-    if plan.draft is not None and set(parts) & set(NEED_MODULES):
-        make_draft("draft-model", bed.target, draft_model=bed.draft)  # refuses a pair before anything is timed
+    result = _begin(plan)
+    bed = Bed(plan, tell, progress)
+    _check(plan, parts, bed)
     for name in parts:
         _release(bed, name)
         tell(f"{name}: {part(name).TITLE}")
@@ -60,9 +50,30 @@ def run_bench(
             tell(f"{name} is left out: {reason}")
             continue
         result["parts"][name] = {**measured, "took_seconds": time.perf_counter() - begun}
-        _note_models(result, bed)
+        for role, model in bed.loaded.items():
+            result[role] = _described(model)
     bed.release_models()
     return {**result, "seconds": time.perf_counter() - start}
+
+
+def _begin(plan: Plan) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "machine": machine(pick_device(plan.device)),
+        "target": {"source": plan.target},
+        "draft": {"source": plan.draft} if plan.draft else None,
+        "settings": _settings(plan),
+        "parts": {},
+        "skipped": {},
+    }
+
+
+def _check(plan: Plan, parts: Sequence[str], bed: Bed) -> None:
+    """Refuse what cannot work before anything is timed, and fetch what is not on this machine yet."""
+    for source in filter(None, (plan.target, plan.draft)):
+        bed.checkpoint(source)
+    if plan.draft is not None and set(parts) & set(NEED_MODULES):
+        make_draft("draft-model", bed.target, draft_model=bed.draft)
 
 
 def _release(bed: Bed, name: str) -> None:
@@ -70,12 +81,6 @@ def _release(bed: Bed, name: str) -> None:
         bed.release_models()
     elif name not in NEED_MODULES:
         bed.release_modules()
-
-
-def _note_models(result: dict[str, Any], bed: Bed) -> None:
-    """Describe the models that are loaded, as loaded."""
-    for role, model in bed.loaded.items():
-        result[role] = _described(model)
 
 
 def _described(model: LanguageModel) -> dict[str, Any]:

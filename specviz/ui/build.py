@@ -75,7 +75,7 @@ def launch_options() -> dict[str, Any]:
         "max_file_size": "1mb",
         "strict_cors": True,
         "show_error": False,
-        "state_session_capacity": 500,
+        "state_session_capacity": 200,
         "mcp_server": False,
         "pwa": False,
     }

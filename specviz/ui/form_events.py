@@ -9,8 +9,9 @@ from typing import Any
 import gradio as gr
 
 from specviz.errors import SpecvizError
+from specviz.settings import MAX_K
 from specviz.ui.controls import Controls
-from specviz.ui.form import Form, Offer, apply_preset
+from specviz.ui.form import Form, LaneChoice, Offer, apply_preset
 from specviz.ui.link import from_query, speaks, to_query
 from specviz.ui.presets import presets
 from specviz.ui.setting_controls import more_label
@@ -91,10 +92,13 @@ class FormEvents:
     def _first_lanes(self, target: str) -> tuple[Any, ...]:
         return (self._offer.first_lane(target),)
 
-    def _another(self, form: Form) -> Any:
-        """A lane like the last one with another k, so that the two can be told apart and compared."""
+    def _another(self, form: Form) -> LaneChoice:
+        """A lane like the last one with a k that is still free, so that the two can be told apart and compared."""
         last = form.lanes[-1] if form.lanes else self._offer.first_lane(form.target)
-        return replace(last, k=max(1, int(last.k or 0) * 2 if int(last.k or 0) <= 16 else int(last.k) // 2))
+        taken = {lane.argument for lane in form.lanes}
+        k = int(last.k or 0)
+        lanes = (replace(last, k=other) for other in (2 * k, k // 2, *range(1, MAX_K)) if 0 < other <= MAX_K)
+        return next(lane for lane in lanes if lane.argument not in taken)
 
     def _remover(self, index: int) -> Callable[..., list[Any]]:
         def remove(*values: Any) -> list[Any]:

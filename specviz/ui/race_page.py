@@ -28,6 +28,7 @@ from specviz.ui.theme_watch import ThemeWatch, theme_of
 
 # Races are let in this far, the endpoints' too; the runner then takes them one at a time and tells each its place.
 DEVICE = {"concurrency_id": "device", "concurrency_limit": 12}
+FAILED = "The run was not taken up or broke off: too many are waiting, or the server met an error. Press Run again."
 _LOOK_SECONDS = 0.4
 _MASTHEAD = '<h1>specviz</h1><p class="tagline">Watch a small model guess and a large one check</p>'
 
@@ -91,6 +92,10 @@ def _wire_run(
         state.stop()
         return gr.update(interactive=False), info("Stopped before the race began.") if waiting else gr.skip()
 
+    def failed(state: Session) -> tuple[Any, Any]:
+        state.stop()
+        return error(FAILED), gr.update(interactive=False)
+
     def over(state: Session) -> Any:
         return gr.update(interactive=state.busy)
 
@@ -101,6 +106,7 @@ def _wire_run(
     controls.stop.click(halt, session, [controls.stop, line], **LIGHT)
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
     running = begun.then(go, [session, ticket], [view, line], **quiet, **DEVICE, **often)
+    running.failure(failed, session, [line, controls.stop], **LIGHT)
     wanted = view.measure(begin_again, session, [ticket, line, controls.stop], **LIGHT)
     wanted.then(go_again, [session, ticket], [view, line], **quiet, **DEVICE).then(
         over, session, controls.stop, **LIGHT

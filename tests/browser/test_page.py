@@ -188,6 +188,22 @@ def test_a_target_that_cannot_be_loaded_leaves_the_old_one_usable(open_page):
     assert kept(page) == [4, 4]
 
 
+def test_an_error_that_nobody_foresaw_is_told_and_the_page_goes_on(open_page, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("odd")
+
+    page = open_page()
+    setup(page, tokens=3)
+    with monkeypatch.context() as patch:
+        patch.setattr("specviz.ui.running.race_events", broken)
+        page.click("#run")
+        page.wait_for_selector("#line .text-line[data-kind='error']")
+        assert "Press Run again" in line(page)
+        page.wait_for_selector("#stop:disabled")
+    run(page, tokens=3)
+    assert kept(page) == [3, 3]
+
+
 def test_hostile_text_in_prompt_source_and_output_is_only_text(open_page):
     page = open_page()
     run(page, tokens=16, prompt=HOSTILE)
@@ -207,6 +223,19 @@ def test_on_a_phone_nothing_overflows(open_page, theme):
     run(page, tokens=30)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.evaluate("document.body.classList.contains('dark')") == (theme == "dark")
+
+
+def test_the_column_of_controls_stays_a_column_however_much_is_open(open_page):
+    page = open_page("draft=prompt-lookup:k=2&draft=early-exit:k=3&draft=prompt-lookup:k=4")
+    page.wait_for_selector("#lane-3", state="visible")
+    page.click("#more button.label-wrap")
+    page.wait_for_selector("text=Stop strings", state="visible")
+    column = page.locator(".setup").bounding_box()
+    for part in ("#prompt", "#target", "#lane-3", "#run"):
+        box = page.locator(part).bounding_box()
+        assert column["x"] <= box["x"] and box["x"] + box["width"] <= column["x"] + column["width"] + 1
+    page.locator("#run").scroll_into_view_if_needed()
+    assert page.evaluate("document.querySelector('.setup').scrollLeft") == 0
 
 
 def test_lanes_come_and_go_up_to_three_drafts(open_page):

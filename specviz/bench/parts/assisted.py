@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from specviz.bench.bed import Bed, name_of
-from specviz.bench.duel import duel, judged
 from specviz.bench.lane import lane_writer
 from specviz.bench.peer_generate import generate_writer
 from specviz.bench.reply import Writer
@@ -20,9 +19,9 @@ _SHARE = 0.25
 
 def measure(bed: Bed) -> dict[str, Any]:
     share = _SHARE if bed.plan.draft is None else _SHARE / 2
-    compared = {"prompt-lookup": _compare(bed, share, our_lookup(bed), _their_lookup(bed))}
+    compared = {"prompt-lookup": bed.compare(share, our_lookup(bed), _their_lookup(bed))}
     if bed.plan.draft is not None:
-        compared["draft-model"] = _compare(bed, share, our_draft_model(bed), _their_draft_model(bed))
+        compared["draft-model"] = bed.compare(share, our_draft_model(bed), _their_draft_model(bed))
     return {"k": bed.plan.k, "dtype": name_of(bed.target.dtype), "compared": compared}
 
 
@@ -42,7 +41,3 @@ def _their_lookup(bed: Bed) -> Writer:
 def _their_draft_model(bed: Bed) -> Writer:
     target = bed.module(bed.plan.target, bed.target.dtype)
     return generate_writer(target, assistant=bed.module(bed.plan.draft, bed.draft.dtype), k=bed.plan.k)
-
-
-def _compare(bed: Bed, share: float, ours: Writer, theirs: Writer) -> dict[str, Any]:
-    return judged(duel(ours, theirs, bed.tasks(share, (ours, theirs)), bed.plan.effort.repeats, bed.tell))

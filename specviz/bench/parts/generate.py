@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from specviz.bench.bed import Bed, name_of
-from specviz.bench.duel import duel, judged
 from specviz.bench.peer_generate import generate_writer
 from specviz.errors import LoadError
 
@@ -20,12 +19,11 @@ def measure(bed: Bed) -> dict[str, Any]:
     trials = _trials(bed)
     dtype = max(trials, key=lambda kind: max(trials[kind]))
     ours, theirs = bed.standard_writer(), generate_writer(bed.module(bed.plan.target, dtype))
-    pairs = duel(ours, theirs, bed.tasks(_SHARE, (ours, theirs)), bed.plan.effort.repeats, bed.tell)
     return {
         "our_dtype": name_of(bed.target.dtype),
         "their_dtype": name_of(dtype),
         "their_dtype_trials": {name_of(kind): speeds for kind, speeds in trials.items()},
-        **judged(pairs),
+        **bed.compare(_SHARE, ours, theirs),
     }
 
 

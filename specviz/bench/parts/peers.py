@@ -14,7 +14,6 @@ from typing import Any
 import torch
 
 from specviz.bench.bed import Bed, Skipped, name_of
-from specviz.bench.duel import duel, judged
 from specviz.bench.parts.assisted import our_draft_model, our_lookup
 from specviz.bench.reply import Reply, Writer
 
@@ -24,7 +23,7 @@ _N_GRAM = 3  # of every side's lookup
 
 
 def measure(bed: Bed) -> dict[str, Any]:
-    found = {name: makers for name, makers in _PEERS.items() if importlib.util.find_spec(name)}
+    found = {name: makers for name, makers in _PEERS.items() if _installed(name)}
     missing = [name for name in _PEERS if name not in found]
     if not found:
         raise Skipped(f"None of the other libraries is installed; pip install --no-deps {' '.join(missing)}.")
@@ -47,15 +46,15 @@ def measure(bed: Bed) -> dict[str, Any]:
     }
 
 
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
 def _against(bed: Bed, lookup: Callable[[Bed], Writer], draft_model: Callable[[Bed], Writer]) -> dict[str, Any]:
-    compared = {"prompt-lookup": _compare(bed, our_lookup(bed), lookup(bed))}
+    compared = {"prompt-lookup": bed.compare(_SHARE, our_lookup(bed), lookup(bed))}
     if bed.plan.draft is not None:
-        compared["draft-model"] = _compare(bed, our_draft_model(bed), draft_model(bed))
+        compared["draft-model"] = bed.compare(_SHARE, our_draft_model(bed), draft_model(bed))
     return compared
-
-
-def _compare(bed: Bed, ours: Writer, theirs: Writer) -> dict[str, Any]:
-    return judged(duel(ours, theirs, bed.tasks(_SHARE, (ours, theirs)), bed.plan.effort.repeats, bed.tell))
 
 
 def _timed(bed: Bed, generate: Callable[[torch.Tensor, int], Sequence[int]]) -> Writer:

@@ -1,0 +1,118 @@
+"""Import levels: what the package's docstring declares is what the code does, and light modules stay light."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import specviz
+
+ROOT = Path(specviz.__file__).resolve().parent
+HEAVY = ("torch", "transformers", "gradio")
+
+
+def levels():
+    """{module: modules it may import}, from the indented lines of the docstring and their joint closure."""
+    right = {}
+    lines = re.findall(r"^ {4}(.+>.+)$", specviz.__doc__, re.MULTILINE)
+    for chain in (chain for line in lines for chain in line.split(";")):
+        groups = [[name.strip() for name in group.split(",")] for group in chain.split(">")]
+        for index, group in enumerate(groups):
+            for name in group:
+                right.setdefault(name, set()).update(*groups[index + 1 :])
+    changed = True
+    while changed:
+        changed = False
+        for below in right.values():
+            more = set().union(*(right[name] for name in below)) - below if below else set()
+            below |= more
+            changed = changed or bool(more)
+    return right
+
+
+def files():
+    yield from ((path, path.relative_to(ROOT).parts[0].removesuffix(".py")) for path in sorted(ROOT.rglob("*.py")))
+
+
+def imports(path):
+    """Dotted names that a file imports, those inside functions and for type checking too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part_of(name):
+    """The part of specviz that a dotted name belongs to: a public name to its home, the version and others to none."""
+    pieces = name.split(".")
+    if pieces[0] != "specviz" or len(pieces) < 2 or pieces[1] == "__version__":
+        return None
+    if (ROOT / pieces[1]).is_dir() or (ROOT / f"{pieces[1]}.py").is_file():
+        return pieces[1]
+    return getattr(specviz, pieces[1]).__module__.split(".")[1]
+
+
+PARTS = sorted({part for _, part in files()} - {"__init__", "__main__"})
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_module_imports_only_from_its_right(part):
+    allowed = levels()
+    assert part in allowed, f"{part} has no level in the docstring of specviz"
+    for path, owner in files():
+        if owner == part:
+            for name in imports(path):
+                other = part_of(name)
+                if other not in (None, part):
+                    assert other in allowed[part], f"{path.relative_to(ROOT)} imports {other}"
+
+
+def test_the_levels_have_no_circle():
+    assert not [name for name, below in levels().items() if name in below]
+
+
+def test_every_level_is_of_a_module_that_is_there():
+    assert set(levels()) <= {"app", *PARTS}
+
+
+@pytest.mark.parametrize("part", ["traces", "metrics", "plots", "settings", "errors"])
+def test_light_parts_never_name_a_heavy_package(part):
+    for path, owner in files():
+        if owner == part:
+            assert not [name for name in imports(path) if name.split(".")[0] in HEAVY], path
+
+
+def test_gradio_is_imported_by_the_page_alone():
+    for path, owner in files():
+        if owner != "ui":
+            assert not [name for name in imports(path) if name.split(".")[0] == "gradio"], path
+
+
+@pytest.mark.parametrize(
+    ("modules", "absent"),
+    [
+        ("specviz", HEAVY),
+        ("specviz.traces, specviz.metrics", HEAVY),
+        ("specviz.plots", HEAVY),
+        ("specviz.settings, specviz.errors", HEAVY),
+        ("specviz.engine, specviz.racing, specviz.drafts, specviz.models", ("gradio",)),
+    ],
+)
+def test_a_fresh_interpreter_loads_no_more_than_it_needs(modules, absent):
+    code = f"import {modules}, sys; print(*(name for name in {absent!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT.parent, check=True)
+    assert done.stdout.split() == []
+
+
+def test_every_public_name_is_there_and_no_module_bears_it():
+    for name in specviz.__all__:
+        assert getattr(specviz, name) is not None
+        assert not (ROOT / f"{name}.py").exists() and not (ROOT / name).is_dir()
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = specviz.nothing
+    assert set(specviz.__all__) <= set(dir(specviz))
