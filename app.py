@@ -44,13 +44,12 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     app.begin_loading()
-    app.blocks.launch(
-        server_name=arguments.host,
-        server_port=arguments.port,
-        root_path=arguments.root_path,
-        inbrowser=arguments.open,
-        **launch_options(),
-    )
+    place = {"server_name": arguments.host, "server_port": arguments.port, "root_path": arguments.root_path}
+    try:
+        app.blocks.launch(**place, inbrowser=arguments.open, **launch_options())
+    except OSError as error:  # the port is taken, or not ours to take
+        print(f"{error} Choose another with --port.", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -1,6 +1,7 @@
 """app.py: importing it loads nothing, its flags reach the app, and the server calls nobody."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,15 @@ def test_telemetry_is_off_before_gradio_is_imported(monkeypatch):
 def test_a_wrong_flag_is_a_sentence_and_status_2(flags, capsys):
     assert app.main(flags) == 2
     assert capsys.readouterr().err.strip().endswith(".")
+
+
+def test_a_port_that_is_taken_is_a_sentence_and_status_2(capsys, monkeypatch):
+    monkeypatch.setattr("specviz.ui.build.App.begin_loading", lambda self: None)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert app.main(["--port", str(taken.getsockname()[1])]) == 2
+    assert "--port" in capsys.readouterr().err
 
 
 def test_the_launch_arguments_keep_visitors_private_and_files_in():

@@ -12,10 +12,11 @@ from specviz.traces import Kind
 
 pytestmark = pytest.mark.embedded
 
+COPY = "Repeat the following text exactly, twice: The quick brown fox jumps over the lazy dog."
 PROMPTS = (
-    "Repeat the following text exactly, twice: The quick brown fox jumps over the lazy dog.",
-    "Write a Python function that adds two numbers.",
-    "日本語で自己紹介をしてください。",
+    pytest.param(COPY, id="copy"),
+    pytest.param("Write a Python function that adds two numbers.", id="code"),
+    pytest.param("日本語で自己紹介をしてください。", id="japanese"),
 )
 NEW_TOKENS = 32
 NEAR_TIE = 1e-4
@@ -55,10 +56,11 @@ def assert_same(model, prompt, expected, found, what):
 def test_every_strategy_writes_what_standard_decoding_writes(embedded, prompt):
     ids = chat_ids(embedded, prompt)
     expected = standard_ids(embedded, ids, max_new_tokens=NEW_TOKENS)
-    for name, strategy in every_draft(embedded, {"same": embedded}):
+    draft = embedded if prompt == COPY else embedded.first_layers(3)
+    for name, strategy in every_draft(embedded, {"a draft": draft}):
         rounds = rounds_of(embedded, strategy, ids, k=4, max_new_tokens=NEW_TOKENS)
         assert_same(embedded, ids, expected, ids_of(rounds), name)
-        if name == "draft-model, same":
+        if name == "draft-model, a draft" and draft is embedded:
             assert all(each.target.kind is Kind.BONUS for each in rounds[:-1])
         texts = "".join(token.text for each in rounds for token in each.kept)
         assert embedded.tokenizer.decode(ids_of(rounds), skip_special_tokens=True).startswith(texts)
@@ -96,7 +98,7 @@ def test_a_very_short_prompt_writes_as_many_tokens_as_asked(embedded, text):
 
 
 def test_copying_text_makes_a_lookup_right(embedded):
-    ids = chat_ids(embedded, PROMPTS[0])
+    ids = chat_ids(embedded, COPY)
     rounds = rounds_of(embedded, make_draft("prompt-lookup", embedded), ids, k=8, max_new_tokens=NEW_TOKENS)
     assert len(ids_of(rounds)) / len(rounds) >= 2
 
@@ -107,6 +109,6 @@ def test_copying_text_makes_a_lookup_right(embedded):
 def test_every_strategy_is_exact_at_every_k(embedded, prompt, k):
     ids = chat_ids(embedded, prompt)
     expected = standard_ids(embedded, ids, max_new_tokens=64)
-    for name, strategy in every_draft(embedded, {"same": embedded}):
+    for name, strategy in every_draft(embedded, {"same": embedded, "shallow": embedded.first_layers(3)}):
         found = ids_of(rounds_of(embedded, strategy, ids, k=k, max_new_tokens=64))
         assert_same(embedded, ids, expected, found, f"{name}, k = {k}")

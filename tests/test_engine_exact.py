@@ -42,6 +42,13 @@ def assert_same(model, prompt, expected, found, what):
     warnings.warn(f"near tie: {what}, token {index}, gap {distance:.2e}", stacklevel=2)
 
 
+def every_kind_of_draft(lm, models):
+    """`every_draft`, but of the strategies that add something to a draft model only the one that is sometimes right."""
+    for name, strategy in every_draft(lm, models):
+        if name.startswith("draft-model, ") or not name.endswith((", same", ", unrelated")):
+            yield name, strategy
+
+
 def kind_of(each):
     if not each.drafts:
         return "nothing drafted"
@@ -53,12 +60,12 @@ def kind_of(each):
 def test_greedy_text_is_that_of_standard_decoding_and_of_generate(architecture):
     model, lm = module(architecture), target(architecture)
     seen = Counter()
-    for prompt in PROMPTS:
+    for prompt, ks in ((PROMPTS[0], KS[::2]), (PROMPTS[1], KS[1::2])):  # the long grid pairs them all
         expected = standard_ids(lm, prompt, max_new_tokens=NEW_TOKENS)
         assert len(set(expected)) >= 10
         assert_same(model, prompt, generate(model, prompt), expected, f"{architecture}, generate")
-        for name, strategy in every_draft(lm, draft_models(architecture)):
-            for k in KS:
+        for name, strategy in every_kind_of_draft(lm, draft_models(architecture)):
+            for k in ks:
                 rounds = rounds_of(lm, strategy, prompt, k=k, max_new_tokens=NEW_TOKENS, telemetry=False)
                 assert_same(model, prompt, expected, ids_of(rounds), f"{architecture}, {name}, k = {k}")
                 seen.update(kind_of(each) for each in rounds)

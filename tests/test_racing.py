@@ -184,7 +184,7 @@ class _Breaks(Drafter):
     [
         (Breaks(), "The lane failed: boom"),
         (Breaks(InputError, "Do this."), "Do this."),
-        (Breaks(RuntimeError, "CUDA out of memory"), "ran out of memory in this lane"),
+        (Breaks(RuntimeError, "CUDA out of memory"), "ran out of memory; shorten the run"),
     ],
 )
 def test_a_lane_that_fails_says_why_and_the_others_go_on(strategy, words):

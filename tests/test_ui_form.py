@@ -3,11 +3,13 @@
 from dataclasses import replace
 from urllib.parse import parse_qsl
 
+import gradio as gr
 import pytest
 
 from specviz.catalog import load_catalog
 from specviz.errors import SpecvizError
 from specviz.settings import Settings
+from specviz.ui.controls import build_controls
 from specviz.ui.form import SHARED, Form, LaneChoice, Offer, apply_preset
 from specviz.ui.form_events import FormEvents
 from specviz.ui.link import from_query, speaks, to_query
@@ -140,3 +142,35 @@ def test_every_lane_that_is_added_can_be_told_from_the_others(offer):
         arguments = [lane.argument for lane in form.lanes]
         assert len(set(arguments)) == 3
         assert all(0 < lane.k <= 64 for lane in form.lanes[1:])
+
+
+def test_a_visit_begins_with_what_was_sent_then_with_what_is_remembered(offer):
+    usual = offer.first_form()
+    controls = _built(offer, usual)
+    events = FormEvents(controls, offer, usual, None, None)
+    prompt = events.restores.index(controls.prompt)
+    assert events.restored([("prompt", "sent")], "prompt=kept")[prompt] == "sent"
+    assert events.restored([("__theme", "dark")], "prompt=kept")[prompt] == "kept"
+    assert events.restored([], "")[prompt] == gr.skip()
+
+
+def test_a_broken_setup_is_told_when_it_was_sent_and_dropped_when_it_was_remembered(offer):
+    usual = offer.first_form()
+    events = FormEvents(_built(offer, usual), offer, usual, None, None)
+    assert events.restored([("draft", "turbo")], "")[0][0] == "error"
+    assert events.restored([], "draft=turbo")[0] == ("", "")
+
+
+def test_what_the_controls_are_written_they_read_back(offer):
+    controls = _built(offer, offer.first_form())
+    for form in FORMS:
+        written = dict(zip(map(id, controls.written), controls.write(form, offer), strict=True))
+        values = [written[id(component)] for component in controls.inputs]
+        values = [value["value"] if isinstance(value, dict) else value for value in values]
+        assert controls.read(values) == form
+        assert len({id(component) for component in controls.written}) == len(controls.written)
+
+
+def _built(offer, form):
+    with gr.Blocks():
+        return build_controls(offer, form)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ from specviz.catalog import Catalog, Profile, load_catalog
 from specviz.sources import normalise
 from specviz.ui.api import add_api
 from specviz.ui.form import Offer
-from specviz.ui.race_page import DEVICE, build_race_page
+from specviz.ui.race_page import build_race_page
+from specviz.ui.run_events import DEVICE
 from specviz.ui.running import Runner, thread_runner
 from specviz.ui.store import ModelStore
 from specviz.ui.theme import STYLESHEET, make_theme
@@ -93,8 +95,6 @@ def _budget(options: Options, profile: Profile) -> int | None:
 
 
 def _machine_share() -> int | None:
-    import os
-
     try:
         return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _KEPT_SHARE)
     except (ValueError, OSError, AttributeError):  # not every system tells

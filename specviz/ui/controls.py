@@ -46,8 +46,12 @@ class Controls:
     @property
     def written(self) -> list[Any]:
         """The components that `write` updates, in its order."""
-        looks = [part for lane in self.lanes for part in lane.looks]
-        return [*self.inputs, *looks, self.add, self.settings.more]
+        return [self.prompt, self.chat, self.target, *self.settings.inputs, self.settings.more, *self.lanes_written]
+
+    @property
+    def lanes_written(self) -> list[Any]:
+        """The components that `write_lanes` updates, in its order."""
+        return [self.shown, self.add, *(part for lane in self.lanes for part in (*lane.inputs, *lane.looks))]
 
     @staticmethod
     def shown_in(values: Sequence[Any]) -> tuple[bool, ...]:
@@ -67,16 +71,20 @@ class Controls:
 
     def write(self, form: Form, offer: Offer) -> list[Any]:
         """Updates of `written` that make the column say `form`."""
+        settings = self.settings.write(form.settings)
+        more = gr.update(label=more_label(form.settings))
+        chat = CHAT if form.chat else RAW
+        return [form.prompt, chat, form.target, *settings, more, *self.write_lanes(form, offer)]
+
+    def write_lanes(self, form: Form, offer: Offer) -> list[Any]:
+        """Updates of `lanes_written` alone: what is typed elsewhere meanwhile stays."""
         shown = tuple(index < len(form.lanes) for index in range(len(self.lanes)))
         choices = [*form.lanes, *[offer.first_lane(form.target)] * (len(self.lanes) - len(form.lanes))]
         sources = offer.drafts(form.target)
-        values = [form.prompt, CHAT if form.chat else RAW, form.target, shown, *self.settings.write(form.settings)]
-        looks: list[Any] = []
+        updates: list[Any] = [shown, gr.update(visible=not all(shown))]
         for lane, choice, visible in zip(self.lanes, choices, shown, strict=True):
-            values += lane.write(choice)
-            looks += lane.look(choice.strategy, visible, sources)
-        more = gr.update(label=more_label(form.settings))
-        return [*values, *looks, gr.update(visible=not all(shown)), more]
+            updates += [*lane.write(choice, sources), *lane.look(choice.strategy, visible)]
+        return updates
 
 
 def build_controls(offer: Offer, form: Form) -> Controls:

@@ -40,14 +40,15 @@ class FormEvents:
 
     def wire(self) -> None:
         controls = self._controls
-        self._on(controls.preset.input, self._use_preset, controls.preset, controls.expect)
+        preset = [controls.preset, *controls.inputs]
+        controls.preset.input(self._use_preset, preset, [controls.expect, *controls.written], **LIGHT)
         controls.prompt.input(lambda: (None, QUIET), None, [controls.preset, controls.expect], **LIGHT)
         self._on(controls.target.input, lambda form: replace(form, lanes=self._first_lanes(form.target)))
         self._on(controls.add.click, lambda form: replace(form, lanes=(*form.lanes, self._another(form))))
         for index, lane in enumerate(controls.lanes):
             self._on(lane.strategy.input, lambda form: form)
             if lane.remove is not None:
-                lane.remove.click(self._remover(index), controls.inputs, controls.written, **LIGHT)
+                lane.remove.click(self._remover(index), controls.inputs, controls.lanes_written, **LIGHT)
         for component in controls.settings.inputs:
             component.change(self._name_changes, controls.settings.inputs, controls.settings.more, **LIGHT)
         self._wire_links()
@@ -55,13 +56,14 @@ class FormEvents:
     def restored(self, query: Iterable[tuple[str, str]], remembered: str | None) -> list[Any]:
         """Updates of `restores` for a visit: what the address says, else what the browser remembers."""
         pairs = list(query)
-        source: Any = pairs if speaks(pairs) else remembered
-        if not source:
-            return [gr.skip()] * len(self.restores)
+        sent = speaks(pairs)
+        nothing = [gr.skip()] * len(self._written)
+        if not sent and not remembered:
+            return [gr.skip(), *nothing]
         try:
-            form = self._offer.cut(from_query(source, self._usual))
-        except SpecvizError as refusal:
-            return [error(f"The setup in the address cannot be used. {refusal}"), *[gr.skip()] * len(self._written)]
+            form = self._offer.cut(from_query(pairs if sent else remembered, self._usual))
+        except SpecvizError as refusal:  # what an older version remembered is let go without a word
+            return [error(f"The setup in the address cannot be used. {refusal}") if sent else QUIET, *nothing]
         return [QUIET, *self._controls.write(form, self._offer)]
 
     @property
@@ -72,24 +74,21 @@ class FormEvents:
     def _written(self) -> list[Any]:
         return self._controls.written
 
-    def _on(self, event: Callable[..., Any], change: Callable[..., Form], *extra: Any) -> None:
-        """On `event` the form becomes what `change` makes of it; extra components are first in and first out."""
-        before, after = extra[:1], extra[1:]
+    def _on(self, event: Callable[..., Any], change: Callable[[Form], Form]) -> None:
+        """On `event` the lanes become those of what `change` makes of the form."""
 
         def handle(*values: Any) -> list[Any]:
-            form = self._controls.read(values[len(before) :])
-            made = change(form, *values[: len(before)])
-            made, more = made if isinstance(made, tuple) else (made, ())
-            return [*more, *self._controls.write(made, self._offer)]
+            return self._controls.write_lanes(change(self._controls.read(values)), self._offer)
 
-        event(handle, [*before, *self._controls.inputs], [*after, *self._written], **LIGHT)
+        event(handle, self._controls.inputs, self._controls.lanes_written, **LIGHT)
 
-    def _use_preset(self, form: Form, name: str | None) -> tuple[Form, tuple[Any, ...]]:
+    def _use_preset(self, name: str | None, *values: Any) -> list[Any]:
         if name not in presets():
-            return form, (QUIET,)
-        return self._offer.cut(apply_preset(form, name)), (info(presets()[name].expect),)
+            return [gr.skip()] * (1 + len(self._controls.written))
+        form = self._offer.cut(apply_preset(self._controls.read(values), name))
+        return [info(presets()[name].expect), *self._controls.write(form, self._offer)]
 
-    def _first_lanes(self, target: str) -> tuple[Any, ...]:
+    def _first_lanes(self, target: str) -> tuple[LaneChoice, ...]:
         return (self._offer.first_lane(target),)
 
     def _another(self, form: Form) -> LaneChoice:
@@ -105,7 +104,7 @@ class FormEvents:
             form = self._controls.read(values)
             place = sum(self._controls.shown_in(values)[:index])
             lanes = (*form.lanes[:place], *form.lanes[place + 1 :])
-            return self._controls.write(replace(form, lanes=lanes), self._offer)
+            return self._controls.write_lanes(replace(form, lanes=lanes), self._offer)
 
         return remove
 

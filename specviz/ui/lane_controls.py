@@ -44,7 +44,7 @@ class LaneControls:
     @property
     def looks(self) -> list[Any]:
         """The components that `look` updates, in its order."""
-        return [self.group, self.source, *self.groups.values(), self.help]
+        return [self.group, *self.groups.values(), self.help]
 
     def read(self, values: Sequence[Any]) -> LaneChoice:
         """What the values of `inputs` say."""
@@ -57,20 +57,21 @@ class LaneControls:
         )
         return LaneChoice(str(strategy), str(source or "").strip() if _takes_model(strategy) else "", k, options)
 
-    def write(self, choice: LaneChoice) -> list[Any]:
-        """The values of `inputs` that say `choice`; the options of other strategies go back to their defaults."""
+    def write(self, choice: LaneChoice, sources: Sequence[Source]) -> list[Any]:
+        """Updates of `inputs` that say `choice`, its model to be chosen from `sources`; other options are as usual."""
         chosen = dict(choice.options)
-        values = [choice.strategy, choice.source or None, choice.k]
+        seen = _takes_model(choice.strategy)
+        source = gr.update(value=choice.source or None, choices=list(sources), visible=seen)
+        values = [choice.strategy, source, choice.k]
         for owner, pairs in self.options.items():
             mine = chosen if owner == choice.strategy else {}
             values += [mine.get(option.name, option.default) for option, _ in pairs]
         return values
 
-    def look(self, strategy: str, visible: bool, sources: Sequence[Source]) -> list[Any]:
-        """Updates of `looks`: only what belongs to `strategy` is seen, and its list offers `sources`."""
-        source = gr.update(choices=list(sources), visible=_takes_model(strategy))
+    def look(self, strategy: str, visible: bool) -> list[Any]:
+        """Updates of `looks`: only what belongs to `strategy` is seen."""
         groups = [gr.update(visible=name == strategy) for name in self.groups]
-        return [gr.update(visible=visible), source, *groups, help_line(strategy)]
+        return [gr.update(visible=visible), *groups, help_line(strategy)]
 
 
 def lane_controls(number: int, choice: LaneChoice, sources: Sequence[Source], shown: bool) -> LaneControls:

@@ -6,29 +6,24 @@ A handler turns values into a request, or steps into updates: `running` says wha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import gradio as gr
 
-from specviz.errors import SpecvizError
-from specviz.ui.controls import Controls, build_controls
+from specviz.ui.controls import build_controls
 from specviz.ui.device_line import device_line
 from specviz.ui.form import Offer
-from specviz.ui.form_events import LIGHT, SHARE, FormEvents
-from specviz.ui.link import to_query
-from specviz.ui.measure import measure
+from specviz.ui.form_events import LIGHT, FormEvents
 from specviz.ui.race_view import RaceView
 from specviz.ui.report import Report, build_report
+from specviz.ui.run_events import RunEvents
 from specviz.ui.running import Runner
-from specviz.ui.session import Session, Shown, run
+from specviz.ui.session import Session
 from specviz.ui.store import ModelStore
-from specviz.ui.text_line import TextLine, busy, error, info
+from specviz.ui.text_line import TextLine, busy, error
 from specviz.ui.theme_watch import ThemeWatch, theme_of
 
-# Races are let in this far, the endpoints' too; the runner then takes them one at a time and tells each its place.
-DEVICE = {"concurrency_id": "device", "concurrency_limit": 12}
-FAILED = "The run was not taken up or broke off: too many are waiting, or the server met an error. Press Run again."
 _LOOK_SECONDS = 0.4
 _MASTHEAD = '<h1>specviz</h1><p class="tagline">Watch a small model guess and a large one check</p>'
 
@@ -51,82 +46,10 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
             report = build_report()
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()
-    finished = _wire_run(controls, offer, runner, hz, session, line, view, remembered)
-    finished.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
+    over = RunEvents(controls, offer, runner, hz, line, view).wire(session, remembered)
+    over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
     _wire_report(report, theme, session)
     _wire_visit(blocks, offer, store, events, remembered, chip)
-
-
-def _wire_run(
-    controls: Controls,
-    offer: Offer,
-    runner: Runner,
-    hz: float,
-    session: gr.State,
-    line: TextLine,
-    view: RaceView,
-    remembered: gr.BrowserState,
-) -> Any:
-    """Run, Stop and what they change; returns the event after which a run is over."""
-    ticket = gr.State(None)
-
-    def begin(state: Session, *values: Any) -> tuple[Any, ...]:
-        form = controls.read(values)
-        try:
-            wanted = state.begin(form.request(offer.limits))
-        except SpecvizError as refusal:
-            return None, error(str(refusal)), gr.skip(), gr.skip()
-        return wanted, busy("Starting…"), gr.update(interactive=True), _query(form)
-
-    def go(state: Session, wanted: int | None) -> Iterator[tuple[Any, Any]]:
-        yield from _updates(run(state, wanted, runner, hz))
-
-    def begin_again(state: Session) -> tuple[Any, ...]:
-        return state.begin(), busy("Starting…"), gr.update(interactive=True)
-
-    def go_again(state: Session, wanted: int | None) -> Iterator[tuple[Any, Any]]:
-        yield from _updates(measure(state, wanted, runner))
-
-    def halt(state: Session) -> tuple[Any, Any]:
-        waiting = state.busy and not state.running
-        state.stop()
-        return gr.update(interactive=False), info("Stopped before the race began.") if waiting else gr.skip()
-
-    def failed(state: Session) -> tuple[Any, Any]:
-        state.stop()
-        return error(FAILED), gr.update(interactive=False)
-
-    def over(state: Session) -> Any:
-        return gr.update(interactive=state.busy)
-
-    often = {"trigger_mode": "multiple"}
-    outputs = [ticket, line, controls.stop, remembered]
-    begun = controls.run.click(begin, [session, *controls.inputs], outputs, **LIGHT, **often)
-    begun.then(None, remembered, None, js=SHARE)
-    controls.stop.click(halt, session, [controls.stop, line], **LIGHT)
-    quiet = {"show_progress": "hidden", "api_visibility": "private"}
-    running = begun.then(go, [session, ticket], [view, line], **quiet, **DEVICE, **often)
-    running.failure(failed, session, [line, controls.stop], **LIGHT)
-    wanted = view.measure(begin_again, session, [ticket, line, controls.stop], **LIGHT)
-    wanted.then(go_again, [session, ticket], [view, line], **quiet, **DEVICE).then(
-        over, session, controls.stop, **LIGHT
-    )
-    return running.then(over, session, controls.stop, **LIGHT)
-
-
-def _updates(changes: Iterator[Shown]) -> Iterator[tuple[Any, Any]]:
-    """Updates of view and line."""
-    yield gr.skip(), gr.skip()  # of a generator that yields nothing Gradio takes None for its outputs
-    for shown in changes:
-        yield tuple(gr.skip() if part is None else part for part in (shown.view, shown.line))
-
-
-def _query(form: Any) -> Any:
-    """The setup for the address bar; one too long for it is left out."""
-    try:
-        return to_query(form)
-    except SpecvizError:
-        return gr.skip()
 
 
 def _chip_of(store: ModelStore) -> Callable[[Session], Any]:

@@ -323,7 +323,7 @@ def test_a_race_is_measured_again_and_its_spread_told(open_page):
 def test_two_tabs_at_once_get_each_their_own_race(open_page, watched, tiny):
     page, other = open_page(), watched.page.context.new_page()
     other.goto(f"{tiny}/?__theme=light&ignore_eos=1")
-    other.wait_for_selector("#device .text-line[data-kind='info']")
+    other.wait_for_selector("#more:has-text('ignore eos')")
     setup(page, tokens=600, temperature=1)
     setup(other, tokens=13, temperature=1)
     press_run(page)

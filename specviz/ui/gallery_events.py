@@ -1,0 +1,68 @@
+"""The gallery on the page: recorded runs to look at before, beside or without a model; the first one is shown first."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import gradio as gr
+
+from specviz.errors import SpecvizError
+from specviz.gallery import Recording, recordings
+from specviz.metrics import summarize
+from specviz.traces import Event, Header, RaceStarted
+from specviz.ui.form_events import LIGHT
+from specviz.ui.numbers import numbers
+from specviz.ui.race_stream import Value, recorded
+from specviz.ui.race_view import RaceView
+from specviz.ui.session import Session
+from specviz.ui.text_line import TextLine, error, info
+
+
+def build_gallery() -> gr.Radio:
+    """The row of recorded runs."""
+    titles = [(recording.title, name) for name, recording in recordings().items()]
+    return gr.Radio(titles, label="Recorded runs", elem_classes="chips", elem_id="gallery")
+
+
+def wire_gallery(blocks: gr.Blocks, choice: gr.Radio, session: gr.State, view: RaceView, line: TextLine) -> Any:
+    """Show a recording where it is chosen, and the first one to a new visitor; returns the event of a choice."""
+    blocks.load(_first, session, [choice, view, line], **LIGHT)
+    return choice.input(_choose, [session, choice], [view, line], **LIGHT)
+
+
+def _first(session: Session) -> tuple[Any, ...]:
+    name = next(iter(recordings()))
+    if session.busy or session.trace:
+        return gr.skip(), gr.skip(), gr.skip()
+    return name, *_choose(session, name)
+
+
+def _choose(session: Session, name: str) -> tuple[Any, ...]:
+    """The recording in the view, and what to look for in it. A run in progress gives way."""
+    session.stop()
+    try:
+        session.trace, session.raced = _events(name), None
+        return _value(name), info(_words(recordings()[name], session.trace))
+    except SpecvizError as refusal:
+        return gr.skip(), error(str(refusal))
+
+
+@cache
+def _events(name: str) -> tuple[Event, ...]:
+    return tuple(recordings()[name].events())
+
+
+def _value(name: str) -> Value:
+    events = _events(name)
+    return recorded(events, {lane: numbers(summary) for lane, summary in summarize(events).items()})
+
+
+def _words(recording: Recording, events: tuple[Event, ...]) -> str:
+    """What to look for, and where and when it was recorded."""
+    return f"{recording.what} {_recorded(next(e.header for e in events if isinstance(e, RaceStarted)))}"
+
+
+def _recorded(header: Header) -> str:
+    cores = f"{header.threads} cores, " if header.device == "cpu" else ""
+    return f"Recorded on {header.created[:10]}: {header.target.name} on {header.device_name}, {cores}{header.dtype}."
