@@ -19,8 +19,10 @@ from specviz.models.cache import KVCache
 from specviz.models.linear import Int4Linear, Linear, PlainLinear, int4_fits, make_linear
 from specviz.models.masks import causal_mask
 from specviz.models.plain import sliding_window
+from specviz.models.release import release
 
 Form = Callable[[Tensor, Tensor | None], Linear]
+Keep = Callable[[Tensor], Tensor]
 
 _FAMILY = {"llama", "mistral", "qwen2", "qwen3"}
 
@@ -109,19 +111,22 @@ class NativeExecutor:
             config.num_attention_heads, config.num_key_value_heads, attention.head_dim,
             model.norm.variance_epsilon, attention.scaling, context_length,
         )  # fmt: skip
-        embedding = model.embed_tokens.weight.detach()
-        head = make_linear(module.lm_head.weight.detach(), _bias(module.lm_head))
+        # a checkpoint's tensors may be views of one mapped file, which a single one of them would keep in memory
+        keep = torch.clone if owned else torch.Tensor.detach
+        embedding = keep(model.embed_tokens.weight)
         tied = module.lm_head.weight is model.embed_tokens.weight
-        if owned and not tied:
-            _drop(module.lm_head)
+        head = make_linear(embedding if tied else module.lm_head.weight.detach(), _bias(module.lm_head))
+        if owned:
+            _drop(model.embed_tokens, True)
+            _drop(module.lm_head, not isinstance(head, PlainLinear))
         kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * len(model.layers)
         window = sliding_window(config)
         layers = tuple(
-            _take(layer, window if kind == "sliding_attention" else None, owned, form)
+            _take(layer, window if kind == "sliding_attention" else None, owned, form, keep)
             for layer, kind in zip(model.layers, kinds, strict=True)
         )
         path = "native int4" if int4 else "native"
-        return cls(embedding, layers, model.norm.weight.detach(), head, tied, model.rotary_emb, shape, path)
+        return cls(embedding, layers, keep(model.norm.weight), head, tied, model.rotary_emb, shape, path)
 
     @property
     def device(self) -> torch.device:
@@ -252,15 +257,15 @@ def _rotate(heads: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     return heads * cosines + heads.roll(heads.shape[-1] // 2, -1) * sines
 
 
-def _take(layer: nn.Module, window: int | None, owned: bool, form: Form) -> _Layer:
+def _take(layer: nn.Module, window: int | None, owned: bool, form: Form, keep: Keep) -> _Layer:
     attention, mlp = layer.self_attn, layer.mlp
     return _Layer(
-        input_norm=layer.input_layernorm.weight.detach(),
+        input_norm=keep(layer.input_layernorm.weight),
         qkv=_fuse((attention.q_proj, attention.k_proj, attention.v_proj), owned, form),
-        q_norm=_norm(attention, "q_norm"),
-        k_norm=_norm(attention, "k_norm"),
+        q_norm=_norm(attention, "q_norm", keep),
+        k_norm=_norm(attention, "k_norm", keep),
         output=_fuse((attention.o_proj,), owned, form),
-        middle_norm=layer.post_attention_layernorm.weight.detach(),
+        middle_norm=keep(layer.post_attention_layernorm.weight),
         gate_up=_fuse((mlp.gate_proj, mlp.up_proj), owned, form),
         down=_fuse((mlp.down_proj,), owned, form),
         window=window,
@@ -274,21 +279,24 @@ def _fuse(parts: tuple[nn.Linear, ...], owned: bool, form: Form) -> Linear:
     bias = None if all(b is None for b in biases) else torch.cat(
         [weight.new_zeros(part.out_features) if b is None else b for part, b in zip(parts, biases, strict=True)]
     )  # fmt: skip
+    made = form(weight, bias)
     if owned:
         for part in parts:
-            _drop(part)
-    return form(weight, bias)
+            _drop(part, copied=len(parts) > 1 or not isinstance(made, PlainLinear))
+    return made
 
 
 def _bias(part: nn.Linear) -> Tensor | None:
     return None if part.bias is None else part.bias.detach()
 
 
-def _drop(part: nn.Linear) -> None:
-    """Free a weight that has been copied; its module cannot be used any more."""
+def _drop(part: nn.Module, copied: bool) -> None:
+    """Take a weight from a module that will not be used again, and free its memory if it was copied."""
+    if part.weight is not None and copied:
+        release(part.weight.detach())
     part.weight = None
 
 
-def _norm(attention: nn.Module, name: str) -> Tensor | None:
+def _norm(attention: nn.Module, name: str, keep: Keep) -> Tensor | None:
     norm = getattr(attention, name, None)
-    return None if norm is None else norm.weight.detach()
+    return None if norm is None else keep(norm.weight)
