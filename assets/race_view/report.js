@@ -85,12 +85,12 @@ function finalWords(trace) {
     .map((lane) => [lane, trace.summary[lane.name]]).sort(([, a], [, b]) => (b.speedup ?? 0) - (a.speedup ?? 0));
   if (!named.length) return { big: '', rest: '' };
   const [lane, summary] = named[0];
-  const words = /^(\d+(?:\.\d+)?)[x×]( faster(?: per token)?| slower)?[,:;]?\s*(.*)$/s.exec(verdictOf(summary));
+  const words = /^(\d+(?:\.\d+)?)[x×]( faster(?: per token)?| slower)?[,:;]?\s*(.*)$/s.exec(whole(summary));
   const big = words ? `${words[1]}×${words[2] ?? ''}` : '';
   const others = named.slice(1).map(([other, one]) => `${shortName(other)} ${times(one.speedup)}`);
   const who = others.length ? `${shortName(lane)}: ` : '';
-  const rest = words ? words[3] : verdictOf(summary);
-  return { big, rest: [who + rest + cost(summary), others.join(', ')].filter(Boolean).join('. ') };
+  const rest = words ? words[3] : whole(summary);
+  return { big, rest: [who + rest, others.join(', ')].filter(Boolean).join('. ') };
 }
 
 const times = (speedup) => (speedup === null || speedup === undefined ? 'not timed' : `${speedup.toFixed(1)}×`);
@@ -98,7 +98,11 @@ const times = (speedup) => (speedup === null || speedup === undefined ? 'not tim
 // The verdict with its factors set as factors: 1.8x as 1.8×.
 const verdictOf = (summary) => (summary.verdict ?? '').replace(/(\d)x\b/g, '$1×');
 
-const whole = (summary) => verdictOf(summary) + cost(summary);
+// The price belongs to the first sentence; a caution may follow it.
+function whole(summary) {
+  const [first, ...rest] = verdictOf(summary).split(/\. (?=[A-Z])/);
+  return [first + cost(summary), ...rest].join('. ');
+}
 
 // What the speed was paid with, where the verdict does not already say why there is none.
 function cost(summary) {

@@ -11,7 +11,7 @@ from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Strategy
 @dataclass(frozen=True)
 class NoDraft(Strategy):
     name: ClassVar[str] = "none"
-    label: ClassVar[str] = "No draft (standard decoding)"
+    label: ClassVar[str] = "Standard"
     help: ClassVar[str] = "The target alone."
     drafts: ClassVar[bool] = False
 

@@ -15,6 +15,7 @@ from specviz.ui.controls import build_controls
 from specviz.ui.device_line import device_line
 from specviz.ui.form import Offer
 from specviz.ui.form_events import LIGHT, FormEvents
+from specviz.ui.gallery_events import build_gallery, wire_gallery
 from specviz.ui.race_view import RaceView
 from specviz.ui.report import Report, build_report
 from specviz.ui.run_events import RunEvents
@@ -41,6 +42,7 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
         with gr.Column(elem_classes="setup", min_width=0):
             controls = build_controls(offer, usual)
         with gr.Column(elem_classes="stage", min_width=0):
+            gallery = build_gallery()
             line = TextLine(role="alert", elem_classes="line", elem_id="line")
             view = RaceView(measurable=True, elem_id="race")
             report = build_report()
@@ -48,6 +50,8 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
     events.wire()
     over = RunEvents(controls, offer, runner, hz, line, view).wire(session, remembered)
     over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
+    shown = wire_gallery(blocks, gallery, session, view, line)
+    shown.then(_draw(report), session, report.outputs, **LIGHT)
     _wire_report(report, theme, session)
     _wire_visit(blocks, offer, store, events, remembered, chip)
 
