@@ -19,7 +19,7 @@ import yaml
 
 from specviz.errors import InputError, SpecvizError
 from specviz.settings import MAX_K, MAX_NEW_TOKENS
-from specviz.sources import normalise
+from specviz.sources import normalise, split_form
 
 _T = TypeVar("_T")
 
@@ -135,8 +135,8 @@ class Catalog:
         return _named(self.models, name, "model")
 
     def model_of(self, source: str) -> Model | None:
-        """The model that has this source, if one has."""
-        wanted = normalise(source)
+        """The model that has this source, however it is run, if one has."""
+        wanted = split_form(normalise(source))[0]
         return next((model for model in self.models.values() if normalise(model.source) == wanted), None)
 
     def profile(self, name: str | None = None) -> Profile:

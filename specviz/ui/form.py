@@ -16,6 +16,7 @@ from specviz.ui.request import Limits, RaceRequest, draft_argument, make_request
 
 # of Settings; k and k_policy belong to a lane
 SHARED = tuple(spec.name for spec in fields(Settings) if spec.name not in ("k", "k_policy"))
+NATIVE = "native"
 # (label, source)
 Source = tuple[str, str]
 
@@ -37,18 +38,23 @@ class LaneChoice:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the column says. `settings` holds the fields of SHARED, unchecked; `lanes` the drafts that are shown."""
+    """What the column says. `settings` holds the fields of SHARED, unchecked; `lanes` the drafts that are shown.
+
+    `weights`: how the target's weights are run, NATIVE or one of the sources' FORMS.
+    """
 
     prompt: str
     target: str
     lanes: tuple[LaneChoice, ...]
     chat: bool = True
     settings: dict[str, Any] = field(default_factory=dict)
+    weights: str = NATIVE
 
     def request(self, limits: Limits) -> RaceRequest:
         """Raises SpecvizError, in a sentence, for whatever cannot be run."""
         drafts = [lane.argument for lane in self.lanes]
-        return make_request(self.prompt, drafts, self.target, self.settings, self.chat, limits)
+        target = self.target if self.weights == NATIVE else f"{self.target}#{self.weights}"
+        return make_request(self.prompt, drafts, target, self.settings, self.chat, limits)
 
 
 def apply_preset(form: Form, name: str) -> Form:

@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl, urlencode
 from specviz.errors import InputError
 from specviz.lanes import parse_draft
 from specviz.settings import Settings
+from specviz.sources import FORMS
 from specviz.spelling import setting
-from specviz.ui.form import SHARED, Form, LaneChoice
+from specviz.ui.form import NATIVE, SHARED, Form, LaneChoice
 from specviz.ui.request import MAX_DRAFTS
 
 MAX_QUERY = 8000
@@ -27,6 +28,7 @@ def to_query(form: Form) -> str:
     pairs: list[tuple[str, Any]] = [("prompt", form.prompt), ("target", form.target)]
     pairs += [("draft", lane.argument) for lane in form.lanes]
     pairs += [] if form.chat else [("chat", "0")]
+    pairs += [] if form.weights == NATIVE else [("weights", form.weights)]
     for name in SHARED:
         value = form.settings[name]
         if name in _ALWAYS or value != getattr(usual, name):
@@ -57,12 +59,19 @@ def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
         lanes=drafts or usual.lanes,
         chat=given.get("chat", "1") != "0",
         settings=settings,
+        weights=_weights(given.get("weights", NATIVE)),
     )
 
 
 def speaks(query: Iterable[tuple[str, str]]) -> bool:
     """Whether a query says anything of a form; an address may carry other things."""
-    return bool({name for name, _ in query} & {"prompt", "target", "draft", "chat", *SHARED})
+    return bool({name for name, _ in query} & {"prompt", "target", "draft", "chat", "weights", *SHARED})
+
+
+def _weights(value: str) -> str:
+    if value not in (NATIVE, *FORMS):
+        raise InputError(f"Weights run {', '.join((NATIVE, *FORMS))}, not '{value}'.")
+    return value
 
 
 def _lane(argument: str) -> LaneChoice:

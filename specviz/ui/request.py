@@ -15,7 +15,7 @@ from specviz.errors import InputError, LoadError
 from specviz.lanes import DraftArgument, parse_drafts
 from specviz.prompts import check_text
 from specviz.settings import MAX_NEW_TOKENS, Settings
-from specviz.sources import normalise
+from specviz.sources import normalise, split_form
 
 MAX_DRAFTS = 3  # beside the standard lane
 
@@ -109,7 +109,7 @@ def _spell(value: Any) -> str:
 
 
 def _check_source(source: str, limits: Limits) -> None:
-    if limits.sources is not None and source not in limits.sources:
+    if limits.sources is not None and split_form(source)[0] not in limits.sources:
         raise LoadError(f"'{source}' is not offered on this machine; choose a model from the list.")
 
 

@@ -19,7 +19,7 @@ from specviz.catalog import Catalog
 from specviz.errors import LoadError, SpecvizError
 from specviz.loading import load
 from specviz.models import LanguageModel
-from specviz.sources import normalise
+from specviz.sources import normalise, split_form
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,10 @@ class ModelStore:
     def title(self, source: str) -> str:
         """What a person calls the weights of `source`."""
         model = self.catalog.model_of(source)
-        return model.title if model else normalise(source)
+        if model is None:
+            return normalise(source)
+        form = split_form(source)[1]
+        return f"{model.title}, {form}" if form else model.title
 
     def begin(self, source: str, beside: Collection[LanguageModel] = ()) -> Loading:
         """Start loading `source`, or join a load under way; over at once where it is loaded.

@@ -41,6 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="embedded", metavar="SOURCE", help="the target (default embedded)")
     parser.add_argument("--device", default="auto", help="auto, cuda, mps or cpu (default auto)")
     parser.add_argument("--dtype", default="auto", help="auto, float32, bfloat16 or float16 (default auto)")
+    how = parser.add_mutually_exclusive_group()
+    words = "how the target's weights are run: native, int4 (another model) or plain; a draft's source may end in #int4"
+    how.add_argument("--weights", default="native", choices=("native", "int4", "plain"), help=words)
+    how.add_argument("--strict", action="store_true", help="strict numerics: every pass of the target at one width")
     template = parser.add_mutually_exclusive_group()
     template.add_argument("--chat", action="store_true", default=None, help="use the chat template (default)")
     template.add_argument("--raw", dest="chat", action="store_false", default=None, help="send the prompt as it is")
@@ -72,7 +76,7 @@ def _race(arguments: argparse.Namespace, interrupt: Interrupt) -> Iterator[Event
     check_text(text)
     drafts = parse_drafts(arguments.draft)
     longest = max(lane.max_new_tokens for lane in (settings, *(draft.settings_in(settings) for draft in drafts)))
-    target = _load(arguments.target, arguments.device, arguments.dtype)
+    target = _load(_target(arguments), arguments.device, arguments.dtype)
     prompt = make_prompt(target, text, chat=arguments.chat, max_new_tokens=longest)
     lanes = make_lanes(
         target,
@@ -82,6 +86,12 @@ def _race(arguments: argparse.Namespace, interrupt: Interrupt) -> Iterator[Event
         note=" ".join(prompt.notes) or None,
     )
     yield from race(lanes, prompt.ids, prompt=text, chat=prompt.chat, cancelled=lambda: interrupt.asked)
+
+
+def _target(arguments: argparse.Namespace) -> str:
+    """The target's source, with the way its weights are run."""
+    form = "strict" if arguments.strict else arguments.weights
+    return arguments.target if form == "native" else f"{arguments.target}#{form}"
 
 
 class _Announcer:
