@@ -181,7 +181,7 @@ class NativeExecutor:
             attended = self._attend(index, layer, states, turn, masks[layer.window], slots, cache)
             states = states + layer.output(attended)
             gate, up = layer.gate_up(self._normalise(states, layer.middle_norm)).chunk(2, -1)
-            states = states + layer.down(functional.silu(gate) * up)
+            states = states + layer.down(functional.silu(gate).mul_(up))
         states = self._normalise(states, self._norm)
         logits = self._head(states[-rows:] if rows else states)
         return (logits, states) if hidden else logits
@@ -246,10 +246,8 @@ class NativeExecutor:
 
 
 def rms_norm(states: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    """RMSNorm (Zhang and Sennrich 2019) over the last dimension, in float32 as transformers computes it."""
-    wide = states.float()
-    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon)
-    return (wide * scale).to(states.dtype) * weight
+    """RMSNorm (Zhang and Sennrich 2019) over the last dimension, rounded as transformers rounds it."""
+    return functional.rms_norm(states, weight.shape, None, epsilon) * weight
 
 
 def _rotate(heads: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
