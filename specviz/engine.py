@@ -6,6 +6,7 @@ nothing of lanes, races, files or pages.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
@@ -60,7 +61,12 @@ def capacity_for(target: LanguageModel, prompt_ids: Sequence[int], settings: Set
 
 def check_prompt(target: LanguageModel, prompt_ids: Sequence[int]) -> tuple[int, ...]:
     """The prompt as plain integers. Raises InputError or ContextError for one that cannot be decoded."""
-    ids = tuple(int(token) for token in prompt_ids)
+    if isinstance(prompt_ids, str | bytes | dict):
+        raise InputError("The prompt must be token ids; turn a text into ids with the model's tokenizer.")
+    try:
+        ids = tuple(operator.index(token) for token in prompt_ids)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError("The prompt must be one flat sequence of whole token ids.") from error
     if not ids:
         raise InputError("The prompt is empty; type at least one word.")
     if not all(0 <= token < target.vocabulary for token in ids):
@@ -221,7 +227,13 @@ class Decoding:
         if self._counts is not None:
             used = penalise(raw, self._settings, self._counts.seen, self._counts.written, drafts)
         decision, p = self._rule_of(used, drafts, proposal)
-        accepted, target, *ids = torch.cat([decision.accepted[None], decision.target[None], drafts]).tolist()
+        broken = raw.isnan().any().long()
+        read = torch.cat([torch.stack([broken, decision.accepted, decision.target]), drafts]).tolist()
+        broken, accepted, target, *ids = read
+        if broken:
+            raise ContextError(
+                f"{self._target.name} gave logits that are no numbers; use float32 or bfloat16, or other weights."
+            )
         kept = self._rule.cut((*ids[:accepted], target))
         ended_early = kept <= accepted
         return Block(tuple(ids), min(accepted, kept), None if ended_early else target, proposal, decision, raw, p)

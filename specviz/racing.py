@@ -6,6 +6,7 @@ always goes next, by one round. The stream of events is the trace; whoever reads
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -76,12 +77,17 @@ class _Runner:
         except StopIteration as stop:
             self.outcome = stop.value or Outcome(Reason.LENGTH, None, None)
             return None
-        except (SpecvizError, RuntimeError, OSError) as error:  # torch reports a full memory as a RuntimeError
-            self.outcome = Outcome(Reason.ERROR, None, None, _words(error))
+        except Exception as error:  # whatever a strategy or a server raises must not end the other lanes
+            self.fail(error)
             return None
         self.wall_seconds += time.perf_counter() - start - (done.telemetry_seconds or 0.0)
         self.clock += done.seconds
         return done
+
+    def fail(self, error: BaseException) -> None:
+        """End the lane as failed, with what it wrote so far."""
+        so_far = self.decoding.outcome() if self.decoding else Outcome(Reason.ERROR, None, None)
+        self.outcome = replace(so_far, reason=Reason.ERROR, message=_words(error))
 
     def finished(self) -> LaneFinished:
         end = self.outcome or (self.decoding.outcome() if self.decoding else Outcome(Reason.CANCELLED, None, None))
@@ -104,6 +110,7 @@ def race(
     `cancelled` is asked before every round: once it says so the lanes end as cancelled. Raises SpecvizError, in words,
     before the first event where the race cannot start.
     """
+    lanes = tuple(lanes)
     ids = _check(lanes, prompt_ids, mode)
     target = lanes[0].target
     capacity = max(capacity_for(target, ids, lane.settings) for lane in lanes if lane.rounds is None)
@@ -120,7 +127,8 @@ def race(
         for runner in runners:
             _close(runner)
     if calibrate and not stopped and known_curve(target, k_max) is None:
-        yield Calibrated(measure_curve(target, k_max, capacity))
+        with contextlib.suppress(RuntimeError, SpecvizError):  # a race is not lost for want of its prediction
+            yield Calibrated(measure_curve(target, k_max, capacity))
     yield RaceFinished(stopped)
 
 
@@ -180,7 +188,11 @@ def _start(runner: _Runner) -> LaneStarted:
     if runner.decoding is None:
         return LaneStarted(runner.lane.name)
     model = runner.lane.strategy.model if runner.lane.strategy else None
-    seconds = runner.decoding.prefill_draft()
+    try:
+        seconds = runner.decoding.prefill_draft()
+    except Exception as error:  # a draft that cannot read the prompt ends its own lane only
+        runner.fail(error)
+        seconds = None
     return LaneStarted(runner.lane.name, seconds, None if model is None else model.warmup_seconds)
 
 
@@ -193,7 +205,7 @@ def _run(runners: list[_Runner], mode: str, cancelled: Callable[[], bool]) -> Ge
                 yield runner.finished()
             return True
         runner = active[0] if mode == "sequential" else min(active, key=lambda item: item.clock)
-        done = runner.turn()
+        done = runner.turn() if runner.outcome is None else None
         if done is not None:
             yield RoundDone(runner.lane.name, done)
         if done is None or (runner.decoding is not None and runner.decoding.reason is not None):

@@ -20,6 +20,7 @@ from specviz.settings import Settings
 
 # Enough for any usual top-p; a full sort only where these hold less than top_p of the mass.
 _NUCLEUS = 512
+_SMALLEST = 1e-30  # a smaller temperature would be 0 in float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def distribution(logits: Tensor, settings: Settings) -> Tensor:
     if settings.greedy:
         return torch.zeros_like(logits).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
     # the maximum goes first: a tiny temperature then sends the others to -inf and overflows nothing
-    scaled = (logits - logits.amax(-1, keepdim=True)) / settings.temperature
+    scaled = (logits - logits.amax(-1, keepdim=True)) / max(settings.temperature, _SMALLEST)
     if 0 < settings.top_k < scaled.shape[-1]:
         smallest = scaled.topk(settings.top_k, dim=-1).values[..., -1:]
         scaled = scaled.masked_fill(scaled < smallest, -torch.inf)
@@ -114,7 +115,9 @@ def keep_nucleus(probs: Tensor, top_p: float) -> Tensor:
     if width < probs.shape[-1] and (probs.device.type != "cpu" or bool((top.sum(-1) < top_p).any())):
         top, index = probs.sort(-1, descending=True)
     before = top.cumsum(-1) - top
-    top = top.masked_fill(before >= top_p, 0.0)
+    beyond = before >= top_p
+    beyond[..., 0] = False  # the most probable token stays, however small top_p is
+    top = top.masked_fill(beyond, 0.0)
     kept = torch.zeros_like(probs).scatter_(-1, index, top)
     return kept / kept.sum(-1, keepdim=True)
 

@@ -6,6 +6,7 @@ Standard library only; knows nothing of models, text or the page.
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, fields
 
 from specviz.errors import InputError
@@ -62,6 +63,9 @@ class Settings:
         if self.top_p == 0.0:
             raise InputError("top_p must be above 0 and at most 1; use 1 to switch it off.")
         object.__setattr__(self, "stop", _stops(self.stop))
+        for name in ("ignore_eos", "telemetry"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} must be true or false, not {getattr(self, name)!r}.")
         if self.k_policy != "fixed":
             raise InputError(f"k_policy '{self.k_policy}' is not known; use 'fixed'.")
 
@@ -80,6 +84,10 @@ SETTING_NAMES = tuple(field.name for field in fields(Settings))
 
 def _number(name: str, value: object, lowest: float, highest: float) -> int | float:
     """`value` as a number in its range; whole where the setting counts something."""
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        value = int(value)
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        value = float(value)
     finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     if isinstance(value, bool) or not finite:
         raise InputError(f"{name} must be a number from {lowest} to {highest}, not {value!r}.")
@@ -94,7 +102,9 @@ def _number(name: str, value: object, lowest: float, highest: float) -> int | fl
 
 
 def _stops(value: object) -> tuple[str, ...]:
-    stops = (value,) if isinstance(value, str) else tuple(value)  # type: ignore[arg-type]
+    if not isinstance(value, str | list | tuple):
+        raise InputError(f"The stop strings must be texts, not {value!r}.")
+    stops = (value,) if isinstance(value, str) else tuple(value)
     if len(stops) > MAX_STOPS:
         raise InputError(f"At most {MAX_STOPS} stop strings can be used; {len(stops)} were given.")
     for stop in stops:

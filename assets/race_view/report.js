@@ -163,7 +163,8 @@ function machineFacts(trace) {
     lane.started?.prefill_seconds ? `own prefill ${seconds(lane.started.prefill_seconds)}` : null].filter(Boolean).join(', '));
   const { settings } = trace.lanes[trace.lanes.length - 1] ?? { settings: {} };
   return [
-    `target ${model(header.target)}`, ...drafts, `${header.device_name}, ${header.dtype}`,
+    header.prompt ? `prompt “${header.prompt}”` : null,
+    `target ${model(header.target)}, ${header.target.execution} passes`, ...drafts, `${header.device_name}, ${header.dtype}`,
     plural(header.threads, 'thread'), `temperature ${settings.temperature}`, `seed ${settings.seed}`,
     `prefill ${seconds(header.prefill_seconds)} (shared by all lanes)`, `load ${seconds(header.load_seconds)}`,
     `warm-up ${seconds(header.warmup_seconds)}`, header.curve ? null : 'verify curve pending',

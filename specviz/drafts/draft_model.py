@@ -66,6 +66,8 @@ class ModelDrafter(Drafter):
         self._unread: list[int] = []  # kept tokens that the draft has not seen
         self._drafted = 0  # of the drafted tokens, those it has read
         self._off: str | None = None  # why nothing is drafted any more
+        self._wrote = 0  # how many tokens the last block had, 0 where another strategy drafted it
+        self._all_kept = False  # whether the target kept all of it and added a bonus
 
     def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:
         """Keep the part of the last block that was kept; the rest of `kept_ids` is read in the next first pass."""
@@ -74,6 +76,8 @@ class ModelDrafter(Drafter):
         # the last kept token is the target's own, even where it equals the draft that it replaced
         while agreed < min(len(drafted), len(kept_ids) - 1) and drafted[agreed] == kept_ids[agreed]:
             agreed += 1
+        self._all_kept = 0 < self._wrote < len(kept_ids)
+        self._wrote = 0
         self._context.rewind(self._drafted - agreed)
         self._drafted = 0
         self._unread.extend(kept_ids[agreed:])
@@ -88,7 +92,9 @@ class ModelDrafter(Drafter):
             self._off = self._off or self._full()
         if self._off is not None:
             return Proposal((), note=self._off)
-        return self._draft(min(k, room)) if k else NOTHING
+        if k <= room:
+            return self._draft(k) if k else NOTHING
+        return replace(self._draft(room), note=f"k cut to {room}: the room left in the context of {self._model.name}")
 
     def close(self) -> None:
         self._context.close()
@@ -108,13 +114,13 @@ class ModelDrafter(Drafter):
     def _draft(self, k: int) -> Proposal:
         settings = self._run.settings
         logits = self._context.forward(self._unread)
-        previous = logits[-2].argmax() if len(self._unread) == 2 else None
+        previous = self._common.restrict(logits[-2]).argmax() if self._all_kept else None
         self._unread = []
         block = _Block(self._run, self._common)
         token = block.next(logits[-1])
         for _ in range(k - 1):
             token = block.next(self._context.forward(token[None])[-1])
-        self._drafted = k - 1
+        self._drafted, self._wrote = k - 1, k
         return block.proposal(self._run.target.vocabulary, settings.telemetry, previous, k)
 
 

@@ -31,7 +31,8 @@ def acceptance_warning(summary: Summary) -> str | None:
         return None
     of = f"{summary.accepted} of {summary.tested}"
     if summary.accepted == 0:
-        return f"No tested draft token was accepted ({of}): check that draft and target belong together."
+        advice = ": check that draft and target belong together" if summary.draft_passes else ""
+        return f"No tested draft token was accepted ({of}){advice}."
     return f"Every tested draft token was accepted ({of}): usual only for a draft like its target, or copied text."
 
 

@@ -64,6 +64,10 @@ def check_rewind(model: LanguageModel, expected: Tensor | None) -> None:
         found = _in_pieces(model, ids)
     except (RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError) as error:
         raise LoadError(_refusal(model, f"its forward pass fails over a rewindable cache ({error})")) from error
+    if not bool(expected.isfinite().all()):
+        raise LoadError(
+            f"{model.name} gives logits that are no numbers; its weights are damaged, or the dtype is too small."
+        )
     distance = (found - expected).norm() / expected.norm().clamp_min(1e-6)
     if not bool(distance < _TOLERANCE.get(model.dtype, 0.1)):
         raise LoadError(_refusal(model, f"its logits change by {float(distance):.0%} when it reads in pieces"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from functools import cache
 from typing import Any
 
@@ -40,9 +41,8 @@ def _first(session: Session) -> tuple[Any, ...]:
 
 def _choose(session: Session, name: str) -> tuple[Any, ...]:
     """The recording in the view, and what to look for in it. A run in progress gives way."""
-    session.stop()
     try:
-        session.trace, session.raced = _events(name), None
+        session.look_at(_events(name))
         return _value(name), info(_words(recordings()[name], session.trace))
     except SpecvizError as refusal:
         return gr.skip(), error(str(refusal))
@@ -60,7 +60,9 @@ def _value(name: str) -> Value:
 
 def _words(recording: Recording, events: tuple[Event, ...]) -> str:
     """What to look for, and where and when it was recorded."""
-    return f"{recording.what} {_recorded(next(e.header for e in events if isinstance(e, RaceStarted)))}"
+    header = next(event.header for event in events if isinstance(event, RaceStarted))
+    prompt = textwrap.shorten(recording.prompt, 160, placeholder=" …")
+    return f"{recording.what} The prompt: “{prompt}” {_recorded(header)}"
 
 
 def _recorded(header: Header) -> str:

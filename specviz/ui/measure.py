@@ -26,13 +26,13 @@ def measure(session: Session, ticket: int | None, runner: Runner, runs: int = RU
     """The measurement of `ticket` as changes of the page. Stop, another run or leaving end it and change nothing."""
     if not session.wants(ticket) or session.raced is None or session.stream is None:
         return
-    session.running = True
+    session.running_ticket = ticket
     try:
         yield from _measured(session, runner, lambda: not session.wants(ticket), runs)
     except SpecvizError as refusal:
         yield Shown(line=error(str(refusal)))
     finally:
-        session.running = False
+        session.left(ticket)
         session.end(ticket)
 
 

@@ -48,6 +48,7 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
             report = build_report()
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()
+    controls.run.click(lambda: None, None, gallery, **LIGHT)  # what is shown next is no recording
     over = RunEvents(controls, offer, runner, hz, line, view).wire(session, remembered)
     over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
     shown = wire_gallery(blocks, gallery, session, view, line)

@@ -30,7 +30,8 @@ class Session:
         self.raced: RaceRequest | None = None
         self.trace: tuple[Event, ...] = ()
         self.stream: RaceStream | None = None
-        self.running = False
+        self.running_ticket: int | None = None
+        self.looks = 0  # how often a recording took the page
         self.theme = "light"
         self.report_open = False
         self._tickets = 0
@@ -39,6 +40,21 @@ class Session:
     def __deepcopy__(self, memo: object) -> Session:
         """Gradio copies a state's value for each visitor: everybody starts afresh."""
         return Session()
+
+    @property
+    def running(self) -> bool:
+        return self.running_ticket is not None
+
+    def left(self, ticket: int | None) -> None:
+        """The run of this ticket computes no more; another may."""
+        if self.running_ticket == ticket:
+            self.running_ticket = None
+
+    def look_at(self, trace: tuple[Event, ...]) -> None:
+        """A recording takes the page: a run in progress ends, and what it still says is not shown."""
+        self.stop()
+        self.looks += 1
+        self.trace, self.raced, self.stream = trace, None, None
 
     @property
     def busy(self) -> bool:
@@ -77,13 +93,13 @@ def run(session: Session, ticket: int | None, runner: Runner, hz: float) -> Iter
     if request is None or not session.wants(ticket):
         return
     stopped = _Stopped(session, ticket)
-    session.running = True
+    session.running_ticket = ticket
     try:
         yield from _follow(session, request, runner, stopped, hz)
     except SpecvizError as refusal:
         yield Shown(line=error(str(refusal)))
     finally:
-        session.running = False
+        session.left(ticket)
         session.end(ticket)
 
 
@@ -101,7 +117,10 @@ def _follow(session: Session, request: RaceRequest, runner: Runner, stopped: _St
     """Steps to what is shown: nothing is worked out here that the events do not say."""
     stream, tally, trace = RaceStream(hz=hz), Tally(), []
     line: Line | None = None
+    looks = session.looks
     for steps in runner(request, stopped):
+        if session.looks != looks:
+            continue  # a recording is being looked at; the run only ends
         for step in steps:
             if isinstance(step, Waiting):
                 line = busy(step.sentence)
@@ -119,7 +138,8 @@ def _follow(session: Session, request: RaceRequest, runner: Runner, stopped: _St
         if value is not None or line is not None:
             yield Shown(value, line)
             line = None
-    yield Shown(line=info("Stopped before the race began."))
+    if session.looks == looks:
+        yield Shown(line=info("Stopped before the race began."))
 
 
 def _line(event: Event, line: Line | None) -> Line | None:
