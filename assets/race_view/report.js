@@ -39,6 +39,7 @@ export class Report {
   show(trace, states, over) {
     const verdict = over && trace.summary ? finalWords(trace) : liveWords(trace, states, over);
     setText(this.big, verdict.big);
+    this.big.classList.toggle('loss', /^0\./.test(verdict.big));
     setText(this.rest, verdict.rest);
     const key = over ? trace.summary : null;
     if (this.shown !== key) {

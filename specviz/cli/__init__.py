@@ -33,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has had enough, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    except OSError as error:  # a full disk behind the output, say
+        print(f"The output cannot be written: {error.strerror or error}.", file=sys.stderr)
+        return REFUSED
 
 
 def _parser() -> Parser:

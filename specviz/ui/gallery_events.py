@@ -26,17 +26,25 @@ def build_gallery() -> gr.Radio:
     return gr.Radio(titles, label="Recorded runs", elem_classes="chips", elem_id="gallery")
 
 
+def first_value() -> Value | None:
+    """The first recording, which the page holds when it is first painted; None where it cannot be read."""
+    try:
+        return _value(next(iter(recordings())))
+    except SpecvizError:
+        return None
+
+
 def wire_gallery(blocks: gr.Blocks, choice: gr.Radio, session: gr.State, view: RaceView, line: TextLine) -> Any:
-    """Show a recording where it is chosen, and the first one to a new visitor; returns the event of a choice."""
-    blocks.load(_first, session, [choice, view, line], **LIGHT)
+    """Show a recording where it is chosen, and say which one the page begins with; returns the event of a choice."""
+    blocks.load(_first, session, [choice, line], **LIGHT)
     return choice.input(_choose, [session, choice], [view, line], **LIGHT)
 
 
 def _first(session: Session) -> tuple[Any, ...]:
     name = next(iter(recordings()))
     if session.busy or session.trace:
-        return gr.skip(), gr.skip(), gr.skip()
-    return name, *_choose(session, name)
+        return gr.skip(), gr.skip()
+    return name, _choose(session, name)[1]
 
 
 def _choose(session: Session, name: str) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from specviz.ui.controls import build_controls
 from specviz.ui.device_line import device_line
 from specviz.ui.form import Offer
 from specviz.ui.form_events import LIGHT, FormEvents
-from specviz.ui.gallery_events import build_gallery, wire_gallery
+from specviz.ui.gallery_events import build_gallery, first_value, wire_gallery
 from specviz.ui.race_view import RaceView
 from specviz.ui.report import Report, build_report
 from specviz.ui.run_events import RunEvents
@@ -44,7 +44,7 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
         with gr.Column(elem_classes="stage", min_width=0):
             gallery = build_gallery()
             line = TextLine(role="alert", elem_classes="line", elem_id="line")
-            view = RaceView(measurable=True, elem_id="race")
+            view = RaceView(first_value(), measurable=True, elem_id="race")
             report = build_report()
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()

@@ -15,7 +15,9 @@ const line = element.querySelector('.text-line');
 const show = () => {
   const [kind, text] = props.value || ['', ''];
   line.dataset.kind = kind;
-  if (line.textContent !== text) line.textContent = text;
+  if (line.textContent === text) return;
+  line.textContent = text;
+  if (kind === 'error' && text) line.scrollIntoView({ block: 'nearest' });
 };
 watch('value', show);
 show();
