@@ -154,7 +154,8 @@ def draw(probs: Tensor, u: Tensor) -> Tensor:
     total = cumulative[..., -1:]
     # u < 1 may still round up to the total
     point = torch.minimum(u[..., None] * total, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulative, point, right=True).squeeze(-1)
+    found = torch.searchsorted(cumulative, point, right=True).squeeze(-1)
+    return found.clamp_max(probs.shape[-1] - 1)  # beyond only where the numbers are none; the engine says so
 
 
 def residual(p: Tensor, q: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from tiny import (
@@ -23,7 +24,7 @@ from tiny import (
 from specviz import LanguageModel, Settings, decode, make_draft
 from specviz.drafts import Drafter, Proposal, Strategy
 from specviz.engine import capacity_for
-from specviz.errors import ContextError, InputError
+from specviz.errors import ContextError, InputError, SpecvizError
 from specviz.traces import Kind, Reason, Verdict
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -417,3 +418,28 @@ def test_the_same_model_as_draft_at_a_tiny_temperature_is_always_right():
         rounds = rounds_of(lm, strategy, [1, 2], k=8, max_new_tokens=500, temperature=0.01, seed=seed, telemetry=False)
         assert len(ids_of(rounds)) == 500
         assert {draft.verdict for each in rounds[:-1] for draft in each.drafts} == {Verdict.ACCEPTED}
+
+
+@pytest.mark.parametrize("prompt", ["123", "hello", {1: 2}, [1.5], [[1, 2]], None, 5, torch.ones(1, 3).long()])
+def test_a_prompt_that_is_no_flat_sequence_of_ids_is_refused_in_words(prompt):
+    with pytest.raises(InputError, match="prompt must be"):
+        next(decode(target(), make_draft("none", target()), prompt, Settings()))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_logits_that_are_no_numbers_are_said_so(temperature):
+    broken = LanguageModel(module(), None, weights="plain")
+    head = broken.executor.module.lm_head
+    head.weight = torch.nn.Parameter(torch.full_like(head.weight, torch.nan))
+    with pytest.raises(SpecvizError, match="no numbers"):
+        next(decode(broken, make_draft("none", broken), [1, 2], Settings(temperature=temperature)))
+
+
+@pytest.mark.parametrize("wrong", [{"stop": None}, {"stop": 5}, {"ignore_eos": "false"}, {"telemetry": None}])
+def test_settings_of_a_wrong_type_are_refused_in_words(wrong):
+    with pytest.raises(InputError):
+        Settings(**wrong)
+
+
+def test_numpy_numbers_are_numbers():
+    assert Settings(k=numpy.int64(3), temperature=numpy.float32(0.5)) == Settings(k=3, temperature=0.5)

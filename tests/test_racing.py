@@ -287,3 +287,48 @@ def test_a_lane_ends_at_its_stop_string_with_text_and_tail():
     events = run(lanes_of(lm, replace(ASKED, stop=("four f",))), prompt=(1,))
     for end in finished(events).values():
         assert (end.reason, end.text, end.tail) == (Reason.STOP, "two three ", "")
+
+
+@dataclass(frozen=True)
+class Failing(Strategy):
+    """Breaks where it is told to, with an error that is no SpecvizError."""
+
+    at: str = "propose"
+
+    def start(self, run):
+        return _FailingDrafter(self.at)
+
+
+class _FailingDrafter(Drafter):
+    def __init__(self, at):
+        self.at, self.rounds = at, 0
+
+    def observe(self, kept_ids, seen):
+        if self.at == "prompt":
+            raise RuntimeError("out of memory")
+
+    def propose(self, k):
+        self.rounds += 1
+        if self.rounds > 2:
+            raise KeyError("lost")
+        return Proposal(())
+
+
+@pytest.mark.parametrize("at", ["prompt", "propose"])
+def test_a_strategy_that_breaks_ends_its_own_lane_in_words_and_no_other(at):
+    lm = target()
+    events = run([*lanes_of(lm)[:2], Lane("broken", lm, Failing(at), ASKED)])
+    ends = finished(events)
+    assert ends["broken"].reason is Reason.ERROR and ends["broken"].message
+    assert ends["standard"].reason is ends["lookup"].reason is Reason.LENGTH
+    assert events[-1] == RaceFinished()
+    assert len(rounds_in(events, "broken")) == (2 if at == "propose" else 0)
+
+
+def test_a_race_is_not_lost_where_its_curve_cannot_be_measured(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("specviz.racing.measure_curve", fail)
+    events = run(lanes_of(LanguageModel(module(), None)))
+    assert events[-1] == RaceFinished() and not any(isinstance(event, Calibrated) for event in events)

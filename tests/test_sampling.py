@@ -214,3 +214,9 @@ def test_draws_repeat_with_their_seed_and_differ_between_streams_and_seeds():
         assert not torch.equal(base, other)
     assert float(base.min()) >= 0.0 and float(base.max()) < 1.0
     assert float(base.mean()) == pytest.approx(0.5, abs=5 / math.sqrt(12 * len(base)))  # five standard deviations
+
+
+@pytest.mark.parametrize("settings", [{"temperature": 1e-300}, {"temperature": 1.0, "top_p": 1e-300}])
+def test_the_smallest_values_allowed_mean_the_most_probable_token(settings):
+    logits = torch.tensor([[0.5, 2.0, 1.0], [3.0, -1.0, 2.5]])
+    assert distribution(logits, Settings(**settings)).tolist() == [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]

@@ -199,3 +199,24 @@ def test_who_waits_behind_another_race_is_told_the_place(store, target):
 def test_a_load_error_is_the_only_thing_a_failed_load_leaves(store):
     with pytest.raises(LoadError):
         list(steps(asked("path:/nowhere"), store, lambda: False))
+
+
+def test_a_recording_chosen_in_mid_run_keeps_the_page():
+    """The run that gives way still ends, and what it says then is not shown."""
+    from specviz.gallery import recordings
+    from specviz.ui.gallery_events import _choose
+
+    session, events = Session(), list(recordings()["code"].events())
+
+    def runner(request, cancelled):
+        yield events[:10]
+        while not cancelled():
+            yield []
+        yield [RaceFinished(True)]
+
+    changes = run(session, session.begin(object()), runner, HZ)
+    next(changes)
+    _choose(session, "copying")
+    recorded = session.trace
+    assert [change for change in changes if change.view is not None] == []
+    assert session.trace is recorded and not session.busy and not session.running
