@@ -167,12 +167,14 @@ class RaceView {
   // Draws at the next frame. A hidden page gets none: there the state is drawn when it is seen again.
   refresh() {
     this.asked = true;
+    this.root.toggleAttribute('data-stale', true); // what is shown is not yet what was asked for
     if (this.frame || this.resting) return;
     this.frame = requestAnimationFrame((now) => {
       Object.assign(this, { frame: null, asked: false });
       this.playback.advance(now);
       const start = performance.now();
       this.draw();
+      this.root.toggleAttribute('data-stale', !!this.asked);
       // A task after the frame has been painted: what drawing really took.
       setTimeout(() => this.rest(performance.now() - start));
       if (this.playback.playing) this.refresh();

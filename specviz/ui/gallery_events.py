@@ -34,10 +34,10 @@ def first_value() -> Value | None:
         return None
 
 
-def wire_gallery(blocks: gr.Blocks, choice: gr.Radio, session: gr.State, view: RaceView, line: TextLine) -> Any:
+def wire_gallery(blocks: gr.Blocks, choice: gr.Radio, session: gr.State, view: RaceView, caption: TextLine) -> Any:
     """Show a recording where it is chosen, and say which one the page begins with; returns the event of a choice."""
-    blocks.load(_first, session, [choice, line], **LIGHT)
-    return choice.input(_choose, [session, choice], [view, line], **LIGHT)
+    blocks.load(_first, session, [choice, caption], **LIGHT)
+    return choice.input(_choose, [session, choice], [view, caption], **LIGHT)
 
 
 def _first(session: Session) -> tuple[Any, ...]:

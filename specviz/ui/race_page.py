@@ -22,7 +22,7 @@ from specviz.ui.run_events import RunEvents
 from specviz.ui.running import Runner
 from specviz.ui.session import Session
 from specviz.ui.store import ModelStore
-from specviz.ui.text_line import TextLine, busy, error
+from specviz.ui.text_line import QUIET, TextLine, busy, error
 from specviz.ui.theme_watch import ThemeWatch, theme_of
 
 _LOOK_SECONDS = 0.4
@@ -43,15 +43,16 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
             controls = build_controls(offer, usual)
         with gr.Column(elem_classes="stage", min_width=0):
             gallery = build_gallery()
+            caption = TextLine(elem_classes="line caption", elem_id="caption")
             line = TextLine(role="alert", elem_classes="line", elem_id="line")
             view = RaceView(first_value(), measurable=True, elem_id="race")
             report = build_report()
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()
-    controls.run.click(lambda: None, None, gallery, **LIGHT)  # what is shown next is no recording
+    controls.run.click(lambda: (None, QUIET), None, [gallery, caption], **LIGHT)  # what is shown next is no recording
     over = RunEvents(controls, offer, runner, hz, line, view).wire(session, remembered)
     over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
-    shown = wire_gallery(blocks, gallery, session, view, line)
+    shown = wire_gallery(blocks, gallery, session, view, caption)
     shown.then(_draw(report), session, report.outputs, **LIGHT)
     _wire_report(report, theme, session)
     _wire_visit(blocks, offer, store, events, remembered, chip)

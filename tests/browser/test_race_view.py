@@ -61,6 +61,7 @@ def seek(page, t):
 
 def settle(page):
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.wait_for_function("!document.querySelector('.specviz-race[data-stale]')")
 
 
 def test_every_token_arrives_with_its_verdict_in_three_runs_in_a_row(page, url):
