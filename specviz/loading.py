@@ -52,29 +52,33 @@ def load(
     checkpoint = resolve(source, progress, fallback=fallback)
     chosen = _chosen_dtype(dtype, weights, checkpoint, place)
     _check_dtype(chosen, place)
-    module, tokenizer = load_checkpoint(checkpoint, chosen)
-    try:
-        model = LanguageModel(
-            module.to(place),
-            tokenizer,
-            name=checkpoint.name,
-            source=source,
-            revision=checkpoint.revision,
-            eos_ids=checkpoint.eos_token_ids,
-            note=checkpoint.note,
-            weights=weights,
-            owned=True,
-            strict=strict,
-            graphs=not zero_gpu,  # ZeroGPU forks a worker for each run: a graph would not outlive it
-        )
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise LoadError(
-            f"{checkpoint.name} does not fit into the memory of {place}; choose a smaller model."
-        ) from error
+    # ZeroGPU forks a worker for each run: a graph would not outlive it
+    how = {"source": source, "weights": weights, "strict": strict, "graphs": not zero_gpu}
+    model = _placed(checkpoint, chosen, place, how)
     model.load_seconds = time.perf_counter() - start
     if not zero_gpu:  # where the main process has no real device to run a pass on
         model.warm_up_seconds = warm_up(model)
     return model
+
+
+def _placed(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, how: dict[str, Any]) -> LanguageModel:
+    """The checkpoint's model on its device, its module given away. Raises LoadError where it does not fit."""
+    module, tokenizer = load_checkpoint(checkpoint, dtype)
+    try:
+        return LanguageModel(
+            module.to(device),
+            tokenizer,
+            name=checkpoint.name,
+            revision=checkpoint.revision,
+            eos_ids=checkpoint.eos_token_ids,
+            note=checkpoint.note,
+            owned=True,
+            **how,
+        )
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise LoadError(
+            f"{checkpoint.name} does not fit into the memory of {device}; choose a smaller model."
+        ) from error
 
 
 def _chosen_dtype(dtype: str, weights: str, checkpoint: Checkpoint, device: torch.device) -> torch.dtype:
