@@ -39,7 +39,9 @@ def client(app):
 
 
 def race(client, **asked):
-    return list(client.submit(**{**RUN, **asked}, api_name="/race"))
+    """The events that a race streams, each as its JSON object."""
+    messages = client.submit(**{**RUN, **asked}, api_name="/race")
+    return [event for message in messages for event in message]
 
 
 def test_a_race_streams_the_events_of_a_trace(client):

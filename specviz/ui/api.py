@@ -4,11 +4,14 @@ They run what the page and the command line run: the same arguments and seed giv
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 import gradio as gr
+from pydantic import RootModel
 
 from specviz.errors import SpecvizError
 from specviz.metrics import Tally
@@ -18,6 +21,7 @@ from specviz.ui.numbers import numbers
 from specviz.ui.request import RaceRequest, make_request
 from specviz.ui.running import Runner, Waiting
 
+_MESSAGE_SECONDS = 0.25
 Ask = Callable[..., RaceRequest]
 
 
@@ -25,21 +29,23 @@ def add_api(offer: Offer, runner: Runner, **queueing: Any) -> None:
     """Add both endpoints to the Blocks that is being built."""
     ask = _asker(offer)
 
-    @_asking(ask, dict)
-    def race(*values: Any, **named: Any) -> Iterator[dict]:
-        """Race standard decoding against a lane for each draft; streams the events of the trace, one object each.
+    @_asking(ask, list)
+    def race(*values: Any, **named: Any) -> Iterator[_Message]:
+        """Race standard decoding against a lane for each draft; streams lists of the trace's events, an object each.
 
+        A list holds what happened since the last one, four times a second: each message takes time from the race.
         `drafts` are written as on the command line: "prompt-lookup:k=8", "draft-model=hub:ID:k=4".
         """
         with _InWords():
-            yield from map(event_to_json, _events(runner, ask(*values, **named)))
+            for events in _batches(runner, ask(*values, **named)):
+                yield _Message([event_to_json(event) for event in events])
 
     @_asking(ask, dict)
     def summary(*values: Any, **named: Any) -> dict:
         """Race as `/race` does; returns every number of each lane, by its name, and the settings."""
         with _InWords():
             request = ask(*values, **named)
-            return _summary(request, _events(runner, request))
+            return _summary(request, chain.from_iterable(_batches(runner, request)))
 
     gr.api(race, api_name="race", **queueing)
     gr.api(summary, api_name="summary", **queueing)
@@ -96,6 +102,13 @@ def _asking(ask: Ask, returns: type) -> Callable[[Callable[..., Any]], Callable[
     return dress
 
 
+class _Message(RootModel[list[dict]]):
+    """Events that Gradio sends whole.
+
+    Between two plain lists it sends what differs, and gets nested lists of different lengths wrong.
+    """
+
+
 class _InWords:
     """A refusal reaches the client as its sentence."""
 
@@ -107,13 +120,20 @@ class _InWords:
             raise gr.Error(str(error), print_exception=False) from error
 
 
-def _events(runner: Runner, request: RaceRequest) -> Iterator[Event]:
-    """The events of a race; a client that leaves closes this iterator, and with it the race."""
+def _batches(runner: Runner, request: RaceRequest) -> Iterator[list[Event]]:
+    """The events of a race, a list a message; a client that leaves closes this iterator, and with it the race."""
+    events: list[Event] = []
+    sent = 0.0
     for steps in runner(request, lambda: False):
-        yield from (step for step in steps if not isinstance(step, Waiting))
+        events += [step for step in steps if not isinstance(step, Waiting)]
+        if events and time.monotonic() - sent > _MESSAGE_SECONDS:
+            yield events
+            events, sent = [], time.monotonic()
+    if events:
+        yield events
 
 
-def _summary(request: RaceRequest, events: Iterator[Event]) -> dict[str, Any]:
+def _summary(request: RaceRequest, events: Iterable[Event]) -> dict[str, Any]:
     """The command line's object: lanes by name, the settings they share, and what they ran on."""
     tally, ran_on = Tally(), {}
     for event in events:

@@ -19,6 +19,7 @@ from specviz.ui.store import ModelStore
 from specviz.ui.theme import STYLESHEET, make_theme
 from specviz.ui.zero import spaces_module, zero_runner
 
+_LOOK_SECONDS = 0.05  # Gradio looks for work each millisecond: a tenth of a core, taken from the engine
 MAX_WAITING = 24
 _CPU_HZ, _HZ = 10.0, 15.0
 _KEPT_SHARE = 0.6  # of a machine's memory, for weights
@@ -61,6 +62,7 @@ def build_app(options: Options | None = None, catalog: Catalog | None = None) ->
         build_race_page(blocks, offer, store, runner, hz)
         add_api(offer, runner, **DEVICE)
     blocks.queue(max_size=MAX_WAITING, default_concurrency_limit=8)
+    blocks._queue.sleep_when_free = _LOOK_SECONDS
     return App(blocks, store, offer.target)
 
 

@@ -11,6 +11,7 @@ from synthetic_race import HOSTILE, race_events, summary_of
 from specviz.traces import LaneFinished, RaceStarted, Reason, RoundDone, Verdict, event_to_json, read_trace
 from specviz.ui.saved_page import saved_page
 
+expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 
 TRACES = {
@@ -50,6 +51,11 @@ def count(page, selector):
     return page.locator(selector).count()
 
 
+def has(page, selector, number):
+    """Asserts it, once what was drawn last is on the page."""
+    expect(page.locator(selector)).to_have_count(number)
+
+
 def seek(page, t):
     page.evaluate(
         """t => { const slider = document.querySelector('.transport input'); slider.value = t;
@@ -70,13 +76,13 @@ def test_every_token_arrives_with_its_verdict_in_three_runs_in_a_row(page, url):
     drafts = [draft for done in rounds for draft in done.drafts]
     for _ in range(3):
         start(page)
-        assert count(page, '[data-lane="0"] .log .tok.standard') == 200
+        has(page, '[data-lane="0"] .log .tok.standard', 200)
         for status in (Verdict.ACCEPTED, Verdict.REJECTED):
             wanted = sum(draft.verdict is status for draft in drafts)
-            assert count(page, f'[data-lane="1"] .log .tok.{status}') == wanted
+            has(page, f'[data-lane="1"] .log .tok.{status}', wanted)
         for kind in ("correction", "bonus"):
             wanted = sum(done.target is not None and done.target.kind == kind for done in rounds)
-            assert count(page, f'[data-lane="1"] .log .tok.{kind}') == wanted
+            has(page, f'[data-lane="1"] .log .tok.{kind}', wanted)
         shown = page.locator('[data-lane="1"] .counters b').all_inner_texts()
         assert shown[:3] == ["200", str(len(rounds)), str(len(drafts))]
 
@@ -113,7 +119,7 @@ def test_hostile_text_is_shown_as_text_and_runs_nothing(page, url):
         assert page.locator(".card.pinned code").first.is_visible()
     page.wait_for_timeout(100)
     assert page.evaluate("window.pwn") is None
-    assert count(page, ".specviz-race img, .specviz-race script") == 0
+    has(page, ".specviz-race img, .specviz-race script", 0)
 
 
 def test_a_character_split_over_tokens_is_one_text_with_faint_parts(page, url):
@@ -149,7 +155,7 @@ def test_the_replay_shows_at_t_what_the_lanes_had_at_t(page, url):
         for lane, name in enumerate(("standard", "k=5")):
             had = [done for done in rounds_of("two", name) if done.end_seconds <= t + 2e-5]
             kept = sum(len(done.kept) for done in had)
-            assert count(page, f'[data-lane="{lane}"] .log .tok:not(.rejected)') == kept
+            has(page, f'[data-lane="{lane}"] .log .tok:not(.rejected)', kept)
             assert page.locator(f'[data-lane="{lane}"] .counters b').all_inner_texts()[0] == str(kept)
     text = next(event.text for event in TRACES["two"] if isinstance(event, LaneFinished))
     assert page.evaluate(TEXT % 1) == text
@@ -210,7 +216,7 @@ def test_token_steps_walk_the_tokens_of_a_lane_with_the_card(page, url):
 
 def test_keyboard_reaches_every_token_pins_and_closes_the_card(page, url):
     run(page, url)
-    assert count(page, '.log .tok[tabindex="0"]') == 2
+    has(page, '.log .tok[tabindex="0"]', 2)
     page.locator('[data-lane="1"] .log .tok[tabindex="0"]').focus()
     first = page.locator('[data-lane="1"] .log .tok').first.text_content()
     assert page.evaluate("document.activeElement.textContent") == first
@@ -250,7 +256,7 @@ def test_pointing_at_a_pass_marks_its_tokens_and_zoom_changes_the_window(page, u
     page.mouse.move(x, box["y"] + 49 + 26)
     settle(page)
     shown = sum(draft.verdict is not Verdict.UNTESTED for draft in done.drafts) + (done.target is not None)
-    assert count(page, ".log .tok.in-round") == shown
+    has(page, ".log .tok.in-round", shown)
     page.click('[data-zoom="+"]')
     assert f"to {end:.1f} s" in page.locator(".scale").text_content()
     assert not page.locator(".scale").text_content().startswith("0.0 s")
@@ -273,7 +279,7 @@ def test_a_gap_in_the_ring_is_filled_from_the_server(browser, url):
     page.goto(url)
     start(page)
     assert page.evaluate("window.withheld") > 3
-    assert count(page, '[data-lane="0"] .log .tok') == 200
+    has(page, '[data-lane="0"] .log .tok', 200)
     text = next(event.text for event in TRACES["two"] if isinstance(event, LaneFinished))
     assert page.evaluate(TEXT % 1) == text
     context.close()
@@ -288,13 +294,13 @@ def test_theme_switched_in_mid_run_changes_colours_and_loses_nothing(page, url):
     page.evaluate("document.body.classList.toggle('dark')")
     assert page.evaluate(colour) != light
     page.wait_for_selector(".final:not([hidden])")
-    assert count(page, '[data-lane="0"] .log .tok') == 200
+    has(page, '[data-lane="0"] .log .tok', 200)
 
 
 def test_four_lanes_at_390_pixels_do_not_overflow(page, url):
     page.set_viewport_size({"width": 390, "height": 844})
     run(page, url, "four")
-    assert count(page, ".lane") == 4
+    has(page, ".lane", 4)
     page.locator('[data-lane="3"] .log .tok.rejected').first.click()
     box = page.locator(".card").bounding_box()
     assert box["x"] >= 0
@@ -316,7 +322,7 @@ def test_stop_in_mid_run_leaves_what_came_and_a_new_run_is_whole(page, url):
     assert count(page, '[data-lane="0"] .log .tok') == stopped < 200
     page.click("#run-two")
     page.wait_for_selector(".final:not([hidden])")
-    assert count(page, '[data-lane="0"] .log .tok') == 200
+    has(page, '[data-lane="0"] .log .tok', 200)
 
 
 def test_two_tabs_at_once_and_a_reload_each_see_their_own_run(browser, url):
@@ -329,14 +335,14 @@ def test_two_tabs_at_once_and_a_reload_each_see_their_own_run(browser, url):
     for tab in (one, two):
         tab.wait_for_selector(".final:not([hidden])")
     assert (count(one, ".lane"), count(two, ".lane")) == (2, 4)
-    assert count(one, '[data-lane="0"] .log .tok') == 200
-    assert count(two, '[data-lane="0"] .log .tok') == 120
+    has(one, '[data-lane="0"] .log .tok', 200)
+    has(two, '[data-lane="0"] .log .tok', 120)
     one.click("#run-two")
     one.wait_for_timeout(300)
     one.reload()
     one.click("#run-two")
     one.wait_for_selector(".final:not([hidden])")
-    assert count(one, '[data-lane="0"] .log .tok') == 200
+    has(one, '[data-lane="0"] .log .tok', 200)
     context.close()
 
 
@@ -356,11 +362,11 @@ def test_download_open_and_save_keep_the_run(page, url, tmp_path):
     download.value.save_as(saved)
     page.goto(saved.as_uri())
     page.wait_for_selector(".final:not([hidden])")
-    assert count(page, '[data-lane="0"] .log .tok') == 200
+    has(page, '[data-lane="0"] .log .tok', 200)
     page.click(".menu summary")
     page.locator(".menu input[type=file]").set_input_files(path)
     page.wait_for_function("document.querySelector('.final').hidden")
-    assert count(page, '[data-lane="0"] .log .tok') == 200
+    has(page, '[data-lane="0"] .log .tok', 200)
 
 
 def test_a_broken_file_is_refused_in_words_and_the_view_stays(page, url, tmp_path):
@@ -370,7 +376,7 @@ def test_a_broken_file_is_refused_in_words_and_the_view_stays(page, url, tmp_pat
     page.locator(".menu input[type=file]").set_input_files(path)
     page.wait_for_selector(".banner:not([hidden])")
     assert "Line 1 is not JSON" in page.locator(".banner").text_content()
-    assert count(page, '[data-lane="0"] .log .tok') == 200
+    has(page, '[data-lane="0"] .log .tok', 200)
     assert page.evaluate("window.pwn") is None
 
 
@@ -379,9 +385,9 @@ def test_a_page_saved_by_python_opens_offline_and_replays(page, tmp_path):
     path.write_text(saved_page(TRACES["hostile"], summary_of(TRACES["hostile"])), "utf-8")
     page.goto(path.as_uri())
     page.wait_for_selector(".final:not([hidden])")
-    assert count(page, '[data-lane="0"] .log .tok') == 60
+    has(page, '[data-lane="0"] .log .tok', 60)
     seek(page, 0)
-    assert count(page, ".log .tok") == 0
+    has(page, ".log .tok", 0)
     page.click('[data-act="round+"]')
     settle(page)
     assert count(page, ".log .tok") > 0
@@ -409,19 +415,19 @@ def test_looks_change_and_are_remembered(page, url):
     page.check('[data-look="untested"]')
     untested = [d for done in rounds_of("two", "k=5") for d in done.drafts if d.verdict is Verdict.UNTESTED]
     settle(page)
-    assert count(page, ".log .tok.untested") == len(untested)
+    has(page, ".log .tok.untested", len(untested))
     page.select_option('[data-look="palette"]', "mono")
     page.check('[data-look="projector"]')
     run(page, url)
     assert page.locator(".specviz-race").get_attribute("data-palette") == "mono"
     assert page.locator(".specviz-race.projector").is_visible()
-    assert count(page, ".log .tok.untested") == len(untested)
+    has(page, ".log .tok.untested", len(untested))
 
 
 def test_every_chart_has_its_numbers_as_a_table(page, url):
     run(page, url)
     names = ("passes", "tokens", "acceptance", "passes", "time")
-    assert count(page, "figure[data-chart]") == len(names)
+    has(page, "figure[data-chart]", len(names))
     for figure in page.locator("figure[data-chart]").all():
         figure.locator("button.numbers").click()
         assert figure.locator("tbody tr").count() >= 3
@@ -483,7 +489,7 @@ def test_measure_is_offered_only_where_it_works_and_reaches_python(page, serve):
         view.measure(lambda: "asked", None, said)
     page.goto(serve(demo))
     page.wait_for_selector(".final:not([hidden])")
-    assert count(page, '[data-act="measure"]') == 1
+    has(page, '[data-act="measure"]', 1)
     page.click('[data-act="measure"]')
     page.wait_for_function("document.querySelector('#said textarea, #said input').value === 'asked'")
 
