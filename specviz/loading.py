@@ -41,6 +41,8 @@ def load(
     `fallback`: another source of the same weights, for a hub that does not answer. Raises LoadError with a sentence
     that says what to do.
     """
+    if not isinstance(source, str):
+        raise LoadError("A source is a text, as 'embedded' or 'hub:ID'; for a model at hand, make a LanguageModel.")
     start = time.perf_counter()
     zero_gpu = "SPACES_ZERO_GPU" in os.environ
     form = split_form(source)[1]

@@ -135,6 +135,8 @@ def race(
 def _check(lanes: Sequence[Lane], prompt_ids: Sequence[int], mode: str) -> tuple[int, ...]:
     if mode not in ("interleaved", "sequential"):
         raise InputError(f"A race runs 'interleaved' or 'sequential', not {mode!r}.")
+    if not all(isinstance(lane, Lane) for lane in lanes):
+        raise InputError("A race takes lanes: Lane(name, target, strategy, settings), the strategy from make_draft.")
     first = lanes[0] if lanes else Lane("")
     if first.name != STANDARD or first.rounds is not None or first.strategy is None or first.strategy.drafts:
         raise InputError("The first lane of a race is standard decoding (the draft 'none') and is named 'standard'.")

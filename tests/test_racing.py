@@ -146,6 +146,11 @@ def test_the_header_says_what_ran():
     assert header.prefill_seconds > 0 and all(lane.settings == ASKED for lane in header.lanes)
 
 
+def test_what_is_no_lane_is_refused_in_words():
+    with pytest.raises(InputError, match="A race takes lanes"):
+        next(race(["standard"], [1, 2]))
+
+
 def test_lanes_may_differ_in_every_setting():
     lm = target()
     lanes = [

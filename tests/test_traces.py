@@ -109,6 +109,21 @@ def test_a_wrong_type_deep_inside_is_named(tmp_path):
         list(read_trace(path))
 
 
+def test_a_time_below_zero_is_named(tmp_path):
+    path = tmp_path / "run.jsonl"
+    write_trace(path, example_events())
+    path.write_text(path.read_text().replace('"draft_seconds":0.1', '"draft_seconds":-0.1'))
+    with pytest.raises(TraceError, match=r"RoundDone\.round\.draft_seconds is -0\.1"):
+        list(read_trace(path))
+
+
+def test_a_second_race_in_a_file_is_refused(tmp_path):
+    path = tmp_path / "run.jsonl"
+    write_trace(path, [*example_events(), *example_events()])
+    with pytest.raises(TraceError, match="a second race begins here"):
+        list(read_trace(path))
+
+
 def test_missing_file_is_refused_in_words(tmp_path):
     with pytest.raises(TraceError, match="cannot be read"):
         list(read_trace(tmp_path / "none.jsonl"))

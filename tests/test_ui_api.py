@@ -95,6 +95,8 @@ def test_the_same_seed_repeats_the_tokens_and_another_does_not(client):
         ({"drafts": ["draft-model=path:/nowhere:k=2"]}, "There is no folder"),
         ({"target": "path:/nowhere"}, "There is no folder"),
         ({"stop": [""]}, "A stop string must be"),
+        ({"stop": {"a": 1}}, "The stop strings must be texts"),
+        ({"chat": "false"}, "chat must be true or false"),
     ],
 )
 def test_what_cannot_run_comes_back_as_a_sentence_and_the_app_goes_on(client, wrong, words):

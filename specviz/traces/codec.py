@@ -128,6 +128,9 @@ def _decode_record(cls: type, value: Any, where: str) -> Any:
         if spec.name not in body and spec.default is MISSING and spec.default_factory is MISSING:
             raise TraceError(f"{where} lacks the field '{spec.name}'.")
     decoded = {name: _decode(hints[name], item, f"{where}.{name}") for name, item in body.items()}
+    for name, item in decoded.items():
+        if name.endswith("seconds") and isinstance(item, float) and item < 0:
+            raise TraceError(f"{where}.{name} is {item}, and no time is below 0.")
     return cls(**decoded)
 
 

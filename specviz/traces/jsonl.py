@@ -71,6 +71,8 @@ def parse_lines(lines: Iterable[bytes | str], name: str = "the trace") -> Iterat
         event = _parse(line, f"{name}, line {number}")
         if not started and not isinstance(event, RaceStarted):
             raise TraceError(f"{name} does not begin with a RaceStarted event, so it is no trace.")
+        if started and isinstance(event, RaceStarted):
+            raise TraceError(f"{name}, line {number}: a second race begins here; keep each race in a file of its own.")
         started = True
         yield event
     if not started:

@@ -13,7 +13,7 @@ from typing import Any
 import gradio as gr
 from pydantic import RootModel
 
-from specviz.errors import SpecvizError
+from specviz.errors import InputError, SpecvizError
 from specviz.metrics import Tally
 from specviz.traces import Event, RaceStarted, event_to_json
 from specviz.ui.form import Offer
@@ -86,6 +86,8 @@ def _asker(offer: Offer) -> Ask:
             "ignore_eos": ignore_eos,
             "telemetry": telemetry,
         }
+        if not isinstance(chat, bool):
+            raise InputError(f"chat must be true or false, not {chat!r}.")
         return make_request(prompt, drafts, target or offer.target, settings, chat, offer.limits)
 
     return ask
