@@ -4,7 +4,8 @@ Import levels; a module imports only from its right (a test enforces it):
 
     app, cli > bench, ui > lanes > racing > calibration > engine > telemetry > ending > drafts > models, sampling
     app, cli > bench, ui, space, lanes > catalog > loading > sources, models > text, stopwatch
-    bench, ui, lanes > prompts, spelling > models, sampling > text, stopwatch > traces
+    bench, ui, lanes > prompts, spelling > models, sampling > text, stopwatch, trees > traces
+    engine > admission > drafts > policies > settings
     cli, ui > gallery, plots > metrics > traces > settings > errors
 
 `traces`, `metrics` and `plots` never import torch, transformers or gradio; only `ui` and `app.py` import gradio.

@@ -13,16 +13,29 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from specviz.admission import admit, check_ids, harmless
 from specviz.drafts import Drafter, Proposal, Run, Seen, Strategy
 from specviz.ending import EndRule
 from specviz.errors import ContextError, InputError
 from specviz.models import Context, LanguageModel
-from specviz.sampling import Counts, Decision, Draws, decide_greedy, decide_sampled, distribution, penalise
+from specviz.policies import block_policy
+from specviz.sampling import (
+    Counts,
+    Decision,
+    Draws,
+    decide_greedy,
+    decide_greedy_tree,
+    decide_sampled,
+    decide_sampled_tree,
+    distribution,
+    penalise,
+)
 from specviz.settings import Settings
 from specviz.stopwatch import Stopwatch, synchronize
 from specviz.telemetry import Block, Recorder
 from specviz.text import decode_ids
 from specviz.traces import Reason, Round
+from specviz.trees import Tree
 
 _CHUNK = 256
 CHOICES = 8  # of the target's own successors, for a strategy that asks for them
@@ -100,6 +113,7 @@ class Decoding:
         self._rule = EndRule(settings, target.eos_ids, target.tokenizer, target.context_length - len(self._prompt))
         self._recorder = Recorder(target.tokenizer, self._rule.silent_ids, settings.telemetry)
         self._counts = Counts(self._prompt, target.vocabulary, target.device) if settings.penalised else None
+        self._policy = block_policy(settings)
         self._draws = Draws(settings.seed, 0, target.device)
         capacity = capacity or capacity_for(target, self._prompt, settings)
         draft_draws = Draws(settings.seed, 1, target.device)
@@ -141,12 +155,13 @@ class Decoding:
         watch = self._watch()
         k, note = self._block_size()
         proposal = self._drafter.propose(k)
-        drafts = torch.as_tensor(proposal.ids, dtype=torch.long, device=self._target.device)
+        drafts, tree = admit(proposal, k, self._strategy, self._target)
         watch.mark()
-        logits, states = self._verify(drafts, proposal.parents)
+        logits, states = self._verify(drafts, tree)
         watch.mark()
-        block = self._decide(logits, drafts, proposal)
-        self._context.keep(1 + block.accepted)
+        block = self._decide(logits, drafts, tree, proposal)
+        self._policy.learn(block.accepted, block.tested)
+        self._context.keep((0, *(1 + node for node in block.path)))
         last = self._last
         self._extend(block.kept)
         decided = watch.wall()
@@ -204,46 +219,63 @@ class Decoding:
         return watch
 
     def _block_size(self) -> tuple[int, str | None]:
-        """How many drafts to ask for: k, or the room left in the context, and the note that says so."""
+        """How many drafts to ask for: what the policy wants, or the room left in the context, and the note of why."""
         if not self._strategy.drafts:
             return 0, None
         room = self._target.context_length - len(self._prompt) - len(self._output)
-        if self._settings.k <= room:
-            return self._settings.k, None
+        wanted, note = self._policy.ask()
+        if wanted <= room:
+            return wanted, note
         return room, f"k cut to {room}: the room left in the context"
 
-    def _verify(self, drafts: Tensor, parents: tuple[int, ...] | None) -> tuple[Tensor, Tensor | None]:
+    def _verify(self, drafts: Tensor, tree: Tree | None) -> tuple[Tensor, Tensor | None]:
         """The target's logits (n + 1, vocabulary) after the last kept token and after each draft, in one pass."""
         last = torch.full((1,), self._last, device=self._target.device)
-        ids = torch.cat([last, drafts])
+        ids = torch.cat([last, harmless(drafts, self._target)])
+        parents = None if tree is None else _rows(tree.parents)
         if "hidden" in self._strategy.needs:
             return self._context.forward(ids, parents, hidden=True)
         return self._context.forward(ids, parents), None
 
-    def _decide(self, logits: Tensor, drafts: Tensor, proposal: Proposal) -> Block:
+    def _decide(self, logits: Tensor, drafts: Tensor, tree: Tree | None, proposal: Proposal) -> Block:
         """Apply the rule on the device, read its verdict once, and stop at the token that ends the run."""
         raw = logits.float()
         used = raw
+        known = harmless(drafts, self._target)
         if self._counts is not None:
-            used = penalise(raw, self._settings, self._counts.seen, self._counts.written, drafts)
-        decision, p = self._rule_of(used, drafts, proposal)
-        broken = raw.isnan().any().long()
-        read = torch.cat([torch.stack([broken, decision.accepted, decision.target]), drafts]).tolist()
-        broken, accepted, target, *ids = read
+            used = penalise(raw, self._settings, self._counts.seen, self._counts.written, known, tree)
+        decision, p = self._rule_of(used, known, tree, proposal.probs)
+        path, target, ids = self._read(raw, decision, drafts)
+        kept = self._rule.cut((*(ids[node] for node in path), target))
+        ended_early = kept <= len(path)
+        return Block(tuple(ids), path[:kept], None if ended_early else target, proposal, decision, raw, p)
+
+    def _read(self, logits: Tensor, decision: Decision, drafts: Tensor) -> tuple[tuple[int, ...], int, list[int]]:
+        """The round's one read: the numbers of the accepted drafts, the target's token, and the drafts' ids."""
+        facts = torch.stack([logits.isnan().any().long(), decision.accepted, decision.target])
+        flags = drafts[:0] if decision.path is None else decision.path.long()
+        broken, accepted, target, *rest = torch.cat([facts, drafts, flags]).tolist()
         if broken:
             raise ContextError(
                 f"{self._target.name} gave logits that are no numbers; use float32 or bfloat16, or other weights."
             )
-        kept = self._rule.cut((*ids[:accepted], target))
-        ended_early = kept <= accepted
-        return Block(tuple(ids), min(accepted, kept), None if ended_early else target, proposal, decision, raw, p)
+        ids, flags = rest[: len(drafts)], rest[len(drafts) :]
+        check_ids(ids, self._strategy, self._target)
+        path = range(accepted) if decision.path is None else (node for node, taken in enumerate(flags) if taken)
+        return tuple(path), target, ids
 
-    def _rule_of(self, logits: Tensor, drafts: Tensor, proposal: Proposal) -> tuple[Decision, Tensor | None]:
+    def _rule_of(
+        self, logits: Tensor, drafts: Tensor, tree: Tree | None, q: Tensor | None
+    ) -> tuple[Decision, Tensor | None]:
+        """The decision, and the distributions used. Draws: one for each draft in its order, then the last token's."""
         if self._settings.greedy:
-            return decide_greedy(logits.argmax(-1), drafts), None
+            choices = logits.argmax(-1)
+            return decide_greedy(choices, drafts) if tree is None else decide_greedy_tree(choices, drafts, tree), None
         p = distribution(logits, self._settings)
         draws = self._draws(len(drafts) + 1)
-        return decide_sampled(p, proposal.probs, drafts, draws[:-1], draws[-1]), p
+        if tree is None:
+            return decide_sampled(p, q, drafts, draws[:-1], draws[-1]), p
+        return decide_sampled_tree(p, q, drafts, tree, draws[:-1], draws[-1]), p
 
     def _extend(self, kept: Sequence[int]) -> None:
         self._output.extend(kept)
@@ -253,7 +285,8 @@ class Decoding:
     def _seen(self, last: int, block: Block, states: Tensor | None) -> Seen:
         """What the target has just said, as far as the strategy asked for it."""
         choices = _best(block.logits) if "choices" in self._strategy.needs else None
-        return Seen((last, *block.ids), block.proposal.parents, choices, states)
+        parents = block.proposal.parents
+        return Seen((last, *block.ids), None if parents is None else _rows(parents), choices, states)
 
     def _prompt_seen(self) -> Seen:
         """What the target says of the prompt: the shared prefill makes no logits, so who needs them reads it anew."""
@@ -276,6 +309,11 @@ class Decoding:
     def _previous_choice(self, proposal: Proposal) -> int | None:
         choice = proposal.previous_choice
         return None if choice is None or not self._settings.telemetry else int(choice)
+
+
+def _rows(parents: Sequence[int]) -> tuple[int, ...]:
+    """The row of a pass that each of its rows follows, where row 0 is the last kept token: (n,) -> (n + 1,)."""
+    return (-1, *(parent + 1 for parent in parents))
 
 
 def _best(logits: Tensor) -> Tensor:

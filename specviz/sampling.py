@@ -5,11 +5,16 @@ Pure tensor functions on `(rows, vocabulary)` float32 tensors; no model, no text
 
 The rule is speculative sampling (Leviathan et al. 2023; Chen et al. 2023): keep a drafted token x iff
 u < p(x) / q(x) for u uniform on [0, 1), else draw from norm(max(0, p - q)); after full acceptance draw from p.
+
+In a tree the children of a node are tested in the order of their numbers, each against what the rejections before it
+have left: a rejected child turns p into norm(max(0, p - q)) (SpecInfer, Miao et al. 2024; EAGLE, Li et al. 2024). So q
+of a child must be what it was drawn from given its elder siblings: renormalised without them where siblings differ by
+construction. The rule descends into the first child that it keeps, and draws from what is left where it keeps none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -17,6 +22,7 @@ import torch
 from torch import Tensor
 
 from specviz.settings import Settings
+from specviz.trees import Tree
 
 # Enough for any usual top-p; a full sort only where these hold less than top_p of the mass.
 _NUCLEUS = 512
@@ -30,7 +36,9 @@ class Decision:
     `accepted` (): drafts kept before the first rejection; `target` (): the id that follows them;
     `draft_probs`, `target_probs` (n,): q and p of each drafted token; `draws` (n,): the u's, None when greedy.
     `draw_prob` (): the probability of `target` in what it was drawn from; `residual` (vocabulary,): that very
-    distribution, None when greedy.
+    distribution, None when greedy. Of a tree, else None: `path` (n,): whether a node was accepted; `overlaps` (n,):
+    the chance that the rule, once at a node's parent, takes this child, so that siblings add up. In a tree
+    `target_probs` are what is left of p when the node's turn comes.
     """
 
     accepted: Tensor
@@ -40,6 +48,8 @@ class Decision:
     draws: Tensor | None
     draw_prob: Tensor | None
     residual: Tensor | None
+    path: Tensor | None = None
+    overlaps: Tensor | None = None
 
 
 class Counts:
@@ -122,18 +132,21 @@ def keep_nucleus(probs: Tensor, top_p: float) -> Tensor:
     return kept / kept.sum(-1, keepdim=True)
 
 
-def penalise(logits: Tensor, settings: Settings, seen: Tensor, written: Tensor, drafts: Tensor) -> Tensor:
+def penalise(
+    logits: Tensor, settings: Settings, seen: Tensor, written: Tensor, drafts: Tensor, tree: Tree | None = None
+) -> Tensor:
     """Logits after repetition (prompt and output), presence and frequency (output) penalties.
 
     `logits` (n + 1, vocabulary); `seen`, `written` (vocabulary,) count each id in prompt and output, and in the
-    output; `drafts` (n,) are the tokens that rows 1.. come after: row i counts the first i of them.
+    output; `drafts` (n,) are the tokens that rows 1.. come after: row i counts the first i of them, and in a tree
+    those on the way to node i - 1, itself among them.
     Repetition as in CTRL (Keskar et al. 2019), presence and frequency as in the OpenAI API.
     """
     ahead = torch.zeros_like(logits, dtype=torch.float32)
     if drafts.numel():
-        steps = torch.arange(1, len(drafts) + 1, device=logits.device)
-        ahead[steps, drafts] = 1.0
-        ahead = ahead.cumsum(0)  # repeats of an id add up, each row sees the drafts before it only
+        ways = numpy.tri(len(drafts), dtype=bool) if tree is None else tree.ancestors
+        rows, nodes = torch.from_numpy(numpy.argwhere(ways)).to(logits.device).unbind(-1)
+        ahead.index_put_((rows + 1, drafts[nodes]), ahead.new_ones(()), accumulate=True)  # repeats of an id add up
     logits = logits.float()
     if settings.repetition_penalty != 1.0:
         penalty = settings.repetition_penalty
@@ -191,6 +204,87 @@ def decide_sampled(p: Tensor, q: Tensor | None, drafts: Tensor, draws: Tensor, l
     target = draw(rest, last_draw)
     draw_prob = rest.gather(-1, target[..., None]).squeeze(-1)
     return Decision(accepted, target, draft_probs, target_probs, draws, draw_prob, rest)
+
+
+def decide_greedy_tree(choices: Tensor, drafts: Tensor, tree: Tree) -> Decision:
+    """Follow the target's argmax from the root. `choices` (n + 1,): after the context, then after each node."""
+    matches = choices[_parent_rows(tree, drafts.device)] == drafts
+    path, stop = _walk(matches, tree)
+    ones, matched = torch.ones_like(drafts, dtype=torch.float32), matches.float()
+    return Decision(path.sum(), choices[stop], ones, matched, None, None, None, path, matched)
+
+
+def decide_sampled_tree(
+    p: Tensor, q: Tensor | None, drafts: Tensor, tree: Tree, draws: Tensor, last_draw: Tensor
+) -> Decision:
+    """The accept / residual rule for a tree of n nodes, on the device.
+
+    `p` (n + 1, vocabulary): after the context, then after each node; `q` (n, vocabulary), or None for nodes that were
+    not drawn (one-hot); `draws` (n,) uniform on [0, 1), one a node in their order; `last_draw` () for the last token.
+    """
+    if q is None:
+        draft_probs = torch.ones(len(drafts), device=p.device)
+        met, overlaps, left = _meet_one_hot(p, drafts, tree)
+    else:
+        draft_probs = q.gather(-1, drafts[:, None]).squeeze(-1)
+        met, overlaps, left = _meet_drawn(p, q, drafts, tree)
+    kept = draws * draft_probs.to(draws.dtype) < met.to(draws.dtype)
+    path, stop = _walk(kept, tree)
+    rest = left(stop)
+    target = draw(rest, last_draw)
+    return Decision(path.sum(), target, draft_probs, met, draws, rest[target], rest, path, overlaps)
+
+
+Left = Callable[[Tensor], Tensor]
+
+
+def _meet_drawn(p: Tensor, q: Tensor, drafts: Tensor, tree: Tree) -> tuple[Tensor, Tensor, Left]:
+    """p of each node as it is when its turn comes (n,), the chance that it is taken (n,), and what a row leaves."""
+    rest = p.clone()
+    chance = p.new_ones(len(p))  # that no child of this row has been taken yet
+    met, overlaps = p.new_zeros(len(drafts)), p.new_zeros(len(drafts))
+    rows = _parent_rows(tree, p.device)
+    for rank in tree.ranks:
+        nodes = torch.tensor(rank, device=p.device)
+        parents = rows[nodes]
+        here = rest[parents]
+        met[nodes] = here.gather(-1, drafts[nodes, None]).squeeze(-1)
+        refused = (here - q[nodes]).clamp_min(0.0).sum(-1).clamp_max(1.0)  # 1 - sum(min(p, q))
+        overlaps[nodes] = chance[parents] * (1.0 - refused)
+        chance[parents] *= refused
+        rest[parents] = residual(here, q[nodes])
+    return met, overlaps, lambda stop: rest[stop]
+
+
+def _meet_one_hot(p: Tensor, drafts: Tensor, tree: Tree) -> tuple[Tensor, Tensor, Left]:
+    """`_meet_drawn` for nodes that were not drawn: a rejection takes the token out of p, so no row need be copied."""
+    elders = torch.from_numpy(tree.elders).to(p.device)
+    rows = _parent_rows(tree, p.device)
+    twins = (elders & (drafts[:, None] == drafts)).any(-1)  # an elder sibling has taken this token out already
+    own = p[rows, drafts].masked_fill(twins, 0.0)
+    precise = own.to(uniform_dtype(p.device))
+    before = elders.to(precise.dtype) @ precise
+    met = precise / (1.0 - before).clamp_min(torch.finfo(precise.dtype).tiny)
+
+    def left(stop: Tensor) -> Tensor:
+        children = (rows == stop).to(p.dtype)
+        return residual(p[stop], torch.zeros_like(p[stop]).index_add_(0, drafts, children))
+
+    return met.clamp_max(1.0), own, left
+
+
+def _walk(kept: Tensor, tree: Tree) -> tuple[Tensor, Tensor]:
+    """From what the rule would keep (n,): the nodes on the path (n,), and the row () of p at which it stops."""
+    elders, ancestors = (torch.from_numpy(table).to(kept.device) for table in (tree.elders, tree.ancestors))
+    taken = kept & ~(elders & kept).any(-1)
+    path = (taken | ~ancestors).all(-1)
+    # a node's number is above its ancestors', so the last on the path is the deepest
+    return path, (path * torch.arange(1, len(path) + 1, device=path.device)).amax()
+
+
+def _parent_rows(tree: Tree, device: torch.device) -> Tensor:
+    """The row of p or of the logits that each node is tested against: (n,); row 0 is the context's."""
+    return torch.tensor(tree.parents, dtype=torch.long).add_(1).to(device)
 
 
 def _row(table: Tensor, index: Tensor) -> Tensor:

@@ -30,6 +30,14 @@ _RANGES = {
 }
 _WHOLE = {"k", "max_new_tokens", "top_k", "seed"}
 
+# name: (level where none is given, lowest, highest); the level of a policy is written behind it, as in "confidence-0.4"
+K_POLICIES = {
+    "fixed": None,
+    "confidence": (0.4, 0.0, 1.0),
+    "entropy": (2.0, 0.0, 20.0),
+    "adaptive": (0.25, 0.01, 0.99),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -39,6 +47,10 @@ class Settings:
     `top_k` 0 and `top_p` 1 are off. `repetition_penalty` (CTRL, Keskar et al. 2019) sees prompt and output,
     `presence_penalty` and `frequency_penalty` see the output only. `stop` holds strings matched on generated text.
     `telemetry` adds what only explains a run (top-5, overlap, text); it never changes the tokens.
+
+    `k_policy` says how much of k is drafted: "fixed" all of it; "confidence" stops before a position where the draft
+    holds no token for more probable than the level, "entropy" where the draft's entropy in nats is above it; "adaptive"
+    asks for as many tokens as have, by this run's acceptance so far, at least that chance of being kept.
 
     Raises InputError, in a sentence, for a value out of its range.
     """
@@ -66,8 +78,7 @@ class Settings:
         for name in ("ignore_eos", "telemetry"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} must be true or false, not {getattr(self, name)!r}.")
-        if self.k_policy != "fixed":
-            raise InputError(f"k_policy '{self.k_policy}' is not known; use 'fixed'.")
+        k_policy(self.k_policy)
 
     @property
     def greedy(self) -> bool:
@@ -77,6 +88,22 @@ class Settings:
     @property
     def penalised(self) -> bool:
         return self.repetition_penalty != 1.0 or self.presence_penalty != 0.0 or self.frequency_penalty != 0.0
+
+
+def k_policy(text: object) -> tuple[str, float | None]:
+    """The name and the level of a policy for k, spelt `name` or `name-level`. Raises InputError."""
+    name, dash, level = text.partition("-") if isinstance(text, str) else ("", "", "")
+    if name not in K_POLICIES or (dash and K_POLICIES[name] is None):
+        known = ", ".join(f"{one}-{facts[0]}" if facts else one for one, facts in K_POLICIES.items())
+        raise InputError(f"k_policy '{text}' is not known; use one of: {known}.")
+    if K_POLICIES[name] is None:
+        return name, None
+    usual, lowest, highest = K_POLICIES[name]
+    try:
+        value: float | str = float(level) if dash else usual
+    except ValueError:
+        value = level
+    return name, _number(f"the level of k_policy '{name}'", value, lowest, highest)
 
 
 SETTING_NAMES = tuple(field.name for field in fields(Settings))

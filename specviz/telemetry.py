@@ -23,12 +23,16 @@ TOP = 5
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A decided round of n drafts. `accepted` of `ids` were kept; `target` is the id that follows, None where a
-    draft ended the run. `logits` (n + 1, vocabulary): the target's own; `p` the distributions used, None when greedy.
+    """A decided round of n drafts. `path` numbers those of `ids` that were kept, in their order; `target` is the id
+    that follows, None where a draft ended the run. `logits` (n + 1, vocabulary): the target's own, after the context
+    and after each draft; `p` the distributions used, None when greedy.
+
+    A draft met the target's verdict if the rule came to the token that it follows: it is accepted where it is on the
+    path, else rejected. What follows a rejected token, or the token that ended the run, is untested.
     """
 
     ids: tuple[int, ...]
-    accepted: int
+    path: tuple[int, ...]
     target: int | None
     proposal: Proposal
     decision: Decision
@@ -37,24 +41,50 @@ class Block:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        kept = self.ids[: self.accepted]
+        kept = tuple(self.ids[index] for index in self.path)
         return kept if self.target is None else (*kept, self.target)
 
     @property
+    def parents(self) -> Sequence[int]:
+        """The draft that each draft follows, -1 for the context."""
+        parents = self.proposal.parents
+        return range(-1, len(self.ids) - 1) if parents is None else parents
+
+    @property
+    def accepted(self) -> int:
+        return len(self.path)
+
+    @property
     def tested(self) -> int:
-        """Drafts that met the target's verdict: the accepted, and the one rejected."""
-        return self.accepted if self.target is None else min(len(self.ids), self.accepted + 1)
+        """Positions that the rule decided on: the accepted, and the one it corrected. A tree's positions are depths."""
+        return self.accepted + (self.target is not None and self.kind is Kind.CORRECTION)
+
+    @property
+    def last(self) -> int:
+        """The deepest accepted draft, -1 for the context."""
+        return self.path[-1] if self.path else -1
+
+    @property
+    def reached(self) -> tuple[int, ...]:
+        """The context and the drafts whose followers met the target's verdict, in order."""
+        reached = (-1, *self.path)
+        return reached if self.target is not None else reached[:-1]
 
     def verdict(self, index: int) -> Verdict:
-        if index < self.accepted:
+        if index in self.path:
             return Verdict.ACCEPTED
-        return Verdict.REJECTED if index < self.tested else Verdict.UNTESTED
+        return Verdict.REJECTED if self.parents[index] in self.reached else Verdict.UNTESTED
+
+    def passed_over(self, index: int) -> bool:
+        """Whether a child was not tested any more, since an elder sibling had been accepted."""
+        return any(self.parents[one] == self.parents[index] and one < index for one in self.path)
 
     @property
     def kind(self) -> Kind:
+        """A bonus follows a draft that nothing was drafted after; a correction, drafts of which none was right."""
         if not self.ids:
             return Kind.STANDARD
-        return Kind.BONUS if self.accepted == len(self.ids) else Kind.CORRECTION
+        return Kind.CORRECTION if self.last in self.parents else Kind.BONUS
 
 
 class Recorder:
@@ -87,13 +117,24 @@ class Recorder:
         return drafts, TargetToken(self._token(block.target, texts[-1]), block.kind, **facts.target())
 
     def _texts(self, block: Block) -> list[str | None]:
-        """What each draft would add to the text, one after the other, and what the target's token does."""
+        """What each draft would add to the text after those that it follows, and what the target's token does."""
         if self._text is None:
             return [None] * (len(block.ids) + 1)
-        fork = self._text.fork()
-        drafted = [fork.push(token) for token in block.ids]
+        if block.proposal.parents is None:
+            fork = self._text.fork()
+            drafted = [fork.push(token) for token in block.ids]
+        else:
+            drafted = self._branches(block)
         kept = [self._text.push(token) for token in block.kept]
         return [*drafted, kept[-1]]
+
+    def _branches(self, block: Block) -> list[str]:
+        forks = {-1: self._text}
+        drafted = []
+        for index, (token, parent) in enumerate(zip(block.ids, block.parents, strict=True)):
+            forks[index] = forks[parent].fork()
+            drafted.append(forks[index].push(token))
+        return drafted
 
     def _token(self, token: int, text: str | None = None) -> Token:
         return Token(token, text, None if self._pieces is None else self._pieces[token])
@@ -112,30 +153,33 @@ class _Facts:
 
     def __init__(self, block: Block, alternatives: Any) -> None:
         self._block = block
-        tested, decision, proposal = block.tested, block.decision, block.proposal
-        self._target_top = alternatives(block.logits[: tested + 1].softmax(-1))
+        decision, proposal = block.decision, block.proposal
+        rows = [node + 1 for node in block.reached]
+        self._target_top = dict(zip(rows, alternatives(block.logits[rows].softmax(-1)), strict=True))
         self._draft_top = None if proposal.logits is None else alternatives(proposal.logits.softmax(-1))
         self._q = decision.draft_probs.tolist()
         self._p = decision.target_probs.tolist()
         self._u = None if decision.draws is None else decision.draws.tolist()
-        self._overlap = self._p if proposal.probs is None else _overlap(block.p, proposal.probs)
+        self._overlap = _overlaps(block, self._p)
         corrected = block.kind is Kind.CORRECTION and decision.residual is not None
         self._residual_top = alternatives(decision.residual[None])[0] if corrected else None
 
     def draft(self, index: int) -> dict[str, Any]:
-        tested = index < self._block.tested
+        block = self._block
+        tested = block.verdict(index) is not Verdict.UNTESTED
+        drawn = tested and self._u is not None and not block.passed_over(index)
         return {
             "draft_prob": self._q[index],
             "target_prob": self._p[index] if tested else None,
-            "draw": self._u[index] if tested and self._u is not None else None,
+            "draw": self._u[index] if drawn else None,
             "overlap": self._overlap[index] if tested else None,
             "draft_top": _at(self._draft_top, index),
-            "target_top": self._target_top[index] if tested else None,
+            "target_top": self._target_top[block.parents[index] + 1] if tested else None,
         }
 
     def target(self) -> dict[str, Any]:
         block = self._block
-        row = block.accepted
+        row = block.last + 1
         best = block.logits[row].topk(min(2, block.logits.shape[-1])).values.tolist()
         margin = best[0] - best[-1] if len(best) == 2 else None
         prob = 1.0 if block.p is None else float(block.p[row, block.target])
@@ -159,8 +203,13 @@ def _bare(block: Block) -> tuple[tuple[DraftToken, ...], TargetToken | None]:
     return drafts, None if block.target is None else TargetToken(Token(block.target), block.kind)
 
 
-def _overlap(p: Tensor, q: Tensor) -> list[float]:
-    """sum(min(p, q)) at each drafted position: (n + 1, v), (n, v) -> n numbers."""
+def _overlaps(block: Block, target_probs: list[float]) -> list[float]:
+    """sum(min(p, q)) at each draft of a chain; in a tree its share of that of its parent's children."""
+    p, q = block.p, block.proposal.probs
+    if block.decision.overlaps is not None:
+        return block.decision.overlaps.tolist()
+    if p is None or q is None:
+        return target_probs
     return torch.minimum(p[: len(q)], q).sum(-1).tolist()
 
 

@@ -119,14 +119,14 @@ def _bytes_piece(name: str) -> str:
     """`<F0 9F>` for a token that is no whole character: byte-level names map a character to a byte."""
     if name.startswith("<0x") and name.endswith(">"):
         return f"<{name[3:-1]}>"
-    table = _byte_table()
+    table = byte_table()
     if all(character in table for character in name):
         return "<" + " ".join(f"{table[character]:02X}" for character in name) + ">"
     return name
 
 
 @cache
-def _byte_table() -> dict[str, int]:
+def byte_table() -> dict[str, int]:
     """The characters that byte-level BPE (Radford et al. 2019) writes for the 256 bytes."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]

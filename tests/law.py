@@ -146,9 +146,9 @@ class Workers:
     def __init__(self):
         self._pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=_one_thread)
 
-    def sample(self, make, k, settings, eos=None, patches=(), runs=RUNS):
-        """`runs` seeded runs of the first k + 2 tokens, half of them in each process."""
-        work = partial(sample_runs, make, patches, k, k + 2, settings, eos)
+    def sample(self, make, k, settings, eos=None, patches=(), runs=RUNS, length=None):
+        """`runs` seeded runs of the first `length` (or k + 2) tokens, half of them in each process."""
+        work = partial(sample_runs, make, patches, k, length or k + 2, settings, eos)
         halves = list(self._pool.map(work, (range(0, runs, 2), range(1, runs, 2))))
         return sum((texts for texts, _ in halves), Counter()), sum((verdicts for _, verdicts in halves), Counter())
 

@@ -32,6 +32,7 @@ def target(tmp_path_factory):
         ("none:stop=", "none", None, {}, {"stop": ()}),
         ("none:telemetry=false,ignore_eos=Yes", "none", None, {}, {"telemetry": False, "ignore_eos": True}),
         ("none:k_policy=fixed,top_p=1e-1", "none", None, {}, {"k_policy": "fixed", "top_p": 0.1}),
+        ("early-exit:k_policy=confidence-0.3", "early-exit", None, {}, {"k_policy": "confidence-0.3"}),
     ],
 )
 def test_an_argument_is_understood(text, strategy, source, options, settings):
@@ -44,7 +45,7 @@ def test_an_argument_is_understood(text, strategy, source, options, settings):
     ("text", "words"),
     [
         ("", "There is no draft ''"),
-        ("magic", "There is no draft 'magic'; choose one of: draft-model, early-exit, "),
+        ("magic", "There is no draft 'magic'; choose one of: cross-tokenizer, draft-model, "),
         ("prompt-lookup:", "must read option=value"),
         ("prompt-lookup:k", "must read option=value"),
         ("prompt-lookup:k=1;seed=2x", "k must be a number"),
@@ -59,6 +60,7 @@ def test_an_argument_is_understood(text, strategy, source, options, settings):
         ("prompt-lookup:max_ngram=99", "max_ngram must lie between 1 and 16"),
         ("prompt-lookup:telemetry=perhaps", "telemetry must be true or false"),
         ("prompt-lookup:k_policy=clever", "k_policy 'clever' is not known"),
+        ("prompt-lookup:k_policy=entropy-x", "the level of k_policy 'entropy' must be a number"),
         ("prompt-lookup=embedded", "takes no model of its own"),
         ("draft-model", "needs a draft model; name its source"),
         ("draft-model=", "is not a source of weights"),

@@ -232,6 +232,9 @@ def test_a_tree_counts_nodes_drafted_and_depths_tested():
         "reached_per_position": (1, 1, 1),
         "accepted_lengths": (0, 0, 1),
         "drafted_lengths": (0, 0, 0, 1),
+        "mean_drafted": 6.0,
+        "mean_depth": 3.0,
+        "mean_accepted": 2.0,
         "best_k": None,
     }
     assert values(summary, *expected) == expected

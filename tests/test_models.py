@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from specviz import LanguageModel, load
-from specviz.errors import ContextError, LoadError
+from specviz.errors import ContextError, InputError, LoadError
 from specviz.models.device import available_cores, pick_device
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -127,8 +127,10 @@ def test_a_context_says_when_it_is_full_closed_or_asked_too_much():
     context.rewind(context.length)
     with pytest.raises(ContextError, match="cannot be rewound"):
         context.rewind(1)
-    with pytest.raises(ContextError, match="tree"):
-        context.forward([1, 2], parents=[-1, -1])
+    with pytest.raises(InputError, match="must follow an earlier token"):
+        context.forward([1, 2], parents=[-1, 1])
+    with pytest.raises(InputError, match="A pass over 2 tokens"):
+        context.forward([1, 2], parents=[-1])
     context.close()
     context.close()
     with pytest.raises(ContextError, match="closed"):

@@ -3,6 +3,7 @@
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from scripted import race, script, standard
@@ -10,6 +11,9 @@ from test_metrics import CURVE, GOLDEN_RACE
 
 from specviz import plots
 from specviz.errors import InputError
+from specviz.plots.names import short_names
+from specviz.settings import Settings
+from specviz.traces import LaneInfo, RaceStarted
 
 NAMES = (
     "acceptance_by_position",
@@ -141,6 +145,57 @@ def test_a_lanes_name_is_never_read_as_markup(figure):
     drawn = figure(race({"standard": GOLDEN_RACE["standard"], hostile: GOLDEN_RACE["draft"]}, curve=CURVE))
     assert "<img" not in drawn.to_json().replace("\\u003c", "<")
     assert "&lt;img" in drawn.to_json().replace("\\u0026", "&")
+
+
+def named(*lanes):
+    """A race's events whose lanes are given as (name, draft, label, k, draft model, options)."""
+    started = next(iter(race({"standard": []})))
+    infos = tuple(
+        LaneInfo(
+            name, draft, label, Settings(k=k), options, replace(started.header.target, name=model) if model else None
+        )
+        for name, draft, label, k, model, options in lanes
+    )
+    return [RaceStarted(replace(started.header, lanes=infos))]
+
+
+STANDARD_LANE = ("standard", "none", "standard decoding", 4, None, {})
+
+
+def test_lanes_are_called_by_label_and_k():
+    typed = "draft-model=wheels:qwen2.5-coder-0.5b-instruct:k=5"
+    lanes = named(STANDARD_LANE, (typed, "draft-model", "Draft model", 5, "Qwen 0.5B", {}))
+    assert short_names(lanes) == {"standard": "Standard decoding", typed: "Draft model k=5"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "names"),
+    [
+        ((5, "A", {}), (5, "B", {}), ["Draft k=5, A", "Draft k=5, B"]),
+        ((5, "A", {}), (8, "A", {}), ["Draft k=5", "Draft k=8"]),
+        ((5, None, {"layers": 4}), (5, None, {"layers": 8}), ["Draft k=5, layers=4", "Draft k=5, layers=8"]),
+        ((5, None, {}), (5, None, {}), ["Draft k=5, first", "Draft k=5, second"]),
+    ],
+)
+def test_lanes_that_would_bear_the_same_name_are_told_apart(one, other, names):
+    lanes = named(STANDARD_LANE, *((name, "x", "draft", *facts) for name, facts in (("first", one), ("second", other))))
+    assert list(short_names(lanes).values())[1:] == names
+
+
+def test_a_race_that_has_not_begun_has_no_names():
+    assert short_names([]) == {}
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_no_figure_shows_an_argument_as_it_was_typed(figure):
+    typed = "draft-model=wheels:small:k=4"
+    events = list(race({"standard": GOLDEN_RACE["standard"], typed: GOLDEN_RACE["draft"]}, curve=CURVE))
+    header = events[0].header
+    lanes = tuple(replace(lane, label="Draft" if lane.name == typed else "Standard") for lane in header.lanes)
+    events[0] = RaceStarted(replace(header, lanes=lanes))
+    drawn = figure(events).to_json()
+    assert "wheels" not in drawn
+    assert "Draft" in drawn
 
 
 def test_an_unknown_theme_is_refused_in_words():

@@ -7,8 +7,10 @@ import gradio as gr
 import pytest
 
 from specviz.catalog import load_catalog
+from specviz.drafts import strategies
 from specviz.errors import SpecvizError
-from specviz.settings import Settings
+from specviz.settings import K_POLICIES, Settings
+from specviz.ui.complaints import complaints
 from specviz.ui.controls import build_controls
 from specviz.ui.form import SHARED, Form, LaneChoice, Offer, apply_preset
 from specviz.ui.form_events import FormEvents
@@ -29,11 +31,43 @@ def test_the_first_form_can_be_run_as_it_is(offer):
     assert request.target == "embedded" and request.drafts == ("prompt-lookup:k=8",)
 
 
-def test_every_preset_can_be_run_and_says_what_to_expect(offer):
-    for name, preset in presets().items():
-        request = apply_preset(offer.first_form(), name).request(offer.limits)
-        assert request.prompt == preset.prompt
-        assert len(preset.expect) > 60
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_can_be_run_on_every_target_with_the_draft_that_its_words_speak_of(offer, name):
+    for _, target in [*offer.targets(), ("", "path:/typed")]:
+        form = replace(offer.first_form(), target=target, lanes=(offer.first_lane(target),))
+        form, expect = apply_preset(form, name, offer)
+        request = form.request(offer.limits)
+        assert request.prompt == presets()[name].prompt
+        way = next(way for way in presets()[name].ways if way.expect == expect)
+        assert request.drafts[0].startswith(way.draft) and request.drafts[0].endswith(f"k={way.k}")
+        assert len(expect) > 60
+
+
+def test_words_about_a_draft_model_come_with_one():
+    for preset in presets().values():
+        for way in preset.ways:
+            takes_model = strategies()[way.draft].takes_model
+            assert takes_model == ("draft model" in way.expect.replace("no draft model", "")), (preset.name, way.draft)
+        assert not strategies()[preset.ways[-1].draft].takes_model, preset.name
+
+
+def test_a_preset_drafts_with_the_pairs_model_where_there_is_one_and_without_one_where_there_is_none(offer):
+    coder = CATALOG.model("qwen2.5-coder-1.5b").source
+    form = replace(offer.first_form(), target=coder)
+    draft = CATALOG.model("qwen2.5-coder-0.5b").source
+    assert apply_preset(form, "code", offer)[0].lanes == (LaneChoice("draft-model", draft, 5),)
+    assert apply_preset(offer.first_form(), "code", offer)[0].lanes[0].source == ""
+
+
+def test_a_preset_keeps_the_draft_model_that_was_typed(offer):
+    form = replace(offer.first_form(), target="path:/a", lanes=(LaneChoice("draft-model", "path:/b", 2),))
+    assert apply_preset(form, "code", offer)[0].lanes == (LaneChoice("draft-model", "path:/b", 5),)
+
+
+def test_a_preset_leaves_the_other_lanes_and_races_none_against_itself(offer):
+    lanes = tuple(LaneChoice("prompt-lookup", k=k) for k in (3, 8, 16))
+    form, _ = apply_preset(replace(offer.first_form(), lanes=lanes), "quoting", offer)
+    assert [lane.k for lane in form.lanes] == [8, 16]
 
 
 def test_presets_cover_gains_losses_scripts_and_sampling():
@@ -44,16 +78,21 @@ def test_presets_cover_gains_losses_scripts_and_sampling():
 
 
 def test_a_preset_goes_back_to_greedy_unless_it_says_otherwise(offer):
-    hot = apply_preset(offer.first_form(), "high temperature")
+    hot, _ = apply_preset(offer.first_form(), "high temperature", offer)
     assert hot.settings["temperature"] == 1.2
-    assert apply_preset(hot, "code").settings["temperature"] == 0
+    assert apply_preset(hot, "code", offer)[0].settings["temperature"] == 0
 
 
 def test_a_preset_asks_for_no_more_tokens_than_the_machine_allows():
     profile = replace(CATALOG.profile("cpu-basic"), max_new_tokens=40)
     small = Offer(CATALOG, profile)
     assert small.first_form().settings["max_new_tokens"] == 40
-    assert small.cut(apply_preset(small.first_form(), "code")).settings["max_new_tokens"] == 40
+    assert small.cut(apply_preset(small.first_form(), "code", small)[0]).settings["max_new_tokens"] == 40
+
+
+def test_a_machine_whose_target_has_a_pair_begins_with_it():
+    first = Offer(CATALOG, CATALOG.profile("t4-small")).first_form()
+    assert first.lanes[0].strategy == "draft-model" and first.prompt == presets()["code"].prompt
 
 
 def test_a_target_with_a_known_pair_begins_with_its_draft(offer):
@@ -81,7 +120,10 @@ FORMS = [
     Form(
         "a & b = c?\n\n日本 👩‍👩‍👧 + %20 #",
         "path:/a b/c",
-        (LaneChoice("draft-model", "hub:a/b@main", 2), LaneChoice("prompt-lookup", k=0, options=(("max_ngram", 5),))),
+        (
+            LaneChoice("draft-model", "hub:a/b@main", 2, k_policy="confidence-0.3"),
+            LaneChoice("prompt-lookup", k=0, options=(("max_ngram", 5),)),
+        ),
         False,
         {
             "max_new_tokens": 33,
@@ -127,10 +169,69 @@ def test_a_prompt_too_long_for_an_address_is_refused(offer):
         to_query(replace(offer.first_form(), prompt="a" * 9000))
 
 
-def test_a_form_is_checked_like_any_request(offer):
-    with pytest.raises(SpecvizError, match="temperature must be a number"):
-        form = offer.first_form()
-        replace(form, settings={**form.settings, "temperature": None}).request(Limits())
+WRONG = [
+    ({"prompt": " "}, "The prompt is empty; type at least one word."),
+    ({"target": ""}, "No target is chosen; pick one from the list or type a source such as hub:ID."),
+    ({"target": "SmolLM2"}, "Target: 'SmolLM2' is not a source of weights. "),
+    ({"lanes": (LaneChoice("draft-model"),)}, "Draft model: no model is chosen; "),
+    ({"lanes": (LaneChoice("draft-model", "x"),)}, "Draft model: 'x' is not a source of weights. "),
+    ({"lanes": (LaneChoice("prompt-lookup", k=65),)}, "Draft: k must lie between 0 and 64; 65 does not."),
+    ({"lanes": (LaneChoice("prompt-lookup", k=None),)}, "Draft: k is empty; 0 decodes as standard."),
+    (
+        {"lanes": (LaneChoice("prompt-lookup"), LaneChoice("prompt-lookup", options=(("max_ngram", 99),)))},
+        "Draft 2: The option max_ngram must lie between 1 and 16; 99 does not.",
+    ),
+    (
+        {"lanes": (LaneChoice("prompt-lookup"), LaneChoice("prompt-lookup"))},
+        "Draft and Draft 2 are the same; give one of them another k or option, or remove it.",
+    ),
+    (
+        {"lanes": (LaneChoice("prompt-lookup", k_policy="confidence-9"),)},
+        "Draft: the level of 'confidence' must lie between 0.0 and 1.0; 9.0 does not.",
+    ),
+    ({"max_new_tokens": 0}, "New tokens must lie between 1 and 8192; 0 does not."),
+    ({"max_new_tokens": None}, "New tokens must be a number from 1 to 8192; the field is empty."),
+    ({"seed": -1}, "Seed must lie between 0 and 9223372036854775807; -1 does not."),
+    ({"top_p": 0}, "top-p must be above 0 and at most 1; use 1 to switch it off."),
+    ({"stop": ("x" * 201,)}, "A stop string must be a text of 1 to 200 characters."),
+]
+
+
+def filled(form, wrong):
+    """`form` with fields of the form or of its settings in place of its own."""
+    settings = {name: value for name, value in wrong.items() if name in SHARED}
+    others = {name: value for name, value in wrong.items() if name not in SHARED}
+    return replace(form, settings={**form.settings, **settings}, **others)
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG)
+def test_a_wrong_field_is_refused_by_its_label(wrong, words, offer):
+    said = complaints(filled(offer.first_form(), wrong), Limits())
+    assert len(said) == 1 and said[0].startswith(words)
+
+
+def test_all_that_is_wrong_is_told_at_once_a_line_each(offer):
+    lanes = (LaneChoice("prompt-lookup", k=-1, options=(("max_ngram", 0),)), LaneChoice("draft-model"))
+    fields = {"prompt": "", "target": "x", "lanes": lanes, "max_new_tokens": 0, "temperature": 99, "seed": 0.5}
+    with pytest.raises(SpecvizError) as refusal:
+        filled(offer.first_form(), fields).request(Limits())
+    heads = ("The prompt", "Target:", "Draft: k", "Draft: The option max_ngram", "Draft model 2:")
+    lines = str(refusal.value).split("\n")
+    for line, head in zip(lines, (*heads, "New tokens", "Temperature", "Seed"), strict=True):
+        assert line.startswith(head) and line.endswith(".")
+
+
+def test_a_form_that_can_be_run_has_nothing_said_against_it(offer):
+    assert complaints(offer.first_form(), offer.limits) == ()
+
+
+def test_a_machine_says_how_much_it_writes_and_what_it_offers():
+    space = Offer(CATALOG, CATALOG.profile("cpu-basic"))
+    said = complaints(filled(space.first_form(), {"max_new_tokens": 257, "target": "path:/etc"}), space.limits)
+    assert [line.split(";")[0].split(" is not")[0] for line in said] == [
+        "Target: 'path:/etc'",
+        "This machine writes at most 256 new tokens a lane",
+    ]
 
 
 def test_every_lane_that_is_added_can_be_told_from_the_others(offer):
@@ -169,6 +270,22 @@ def test_what_the_controls_are_written_they_read_back(offer):
         values = [value["value"] if isinstance(value, dict) else value for value in values]
         assert controls.read(values) == form
         assert len({id(component) for component in controls.written}) == len(controls.written)
+
+
+def test_k_policies_are_offered_where_there_are_several_each_with_its_level(offer):
+    control = _built(offer, offer.first_form()).lanes[0].policy
+    assert [name for _, name in control.name.choices] == list(K_POLICIES)
+    assert control.fold.visible is True and control.level.visible is False
+    for policy in ("fixed", "entropy-1.5", "adaptive-0.3"):
+        name, level = control.write(policy)
+        assert control.read((name, level["value"])) == policy
+        assert level["visible"] == (policy != "fixed")
+    assert control.read(("entropy", None)) == "entropy"
+
+
+def test_a_single_k_policy_is_no_choice(offer, monkeypatch):
+    monkeypatch.setattr("specviz.ui.policy_control.K_POLICIES", {"fixed": None})
+    assert _built(offer, offer.first_form()).lanes[0].policy.fold.visible is False
 
 
 def _built(offer, form):

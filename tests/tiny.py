@@ -137,6 +137,7 @@ class TableLM(PreTrainedModel):
     """A causal LM whose logits are looked up by the last two tokens, the older one read back from the cache.
 
     A layer is a table (v + 1, v, v) over (older token + 1 or 0 for none, last token, next token); their sum counts.
+    The older token is the one before in the cache, or in a tree the one before among those that the mask shows.
     Made to be quick: the first layer alone keeps the tokens, and the head is an identity that is never multiplied.
     """
 
@@ -160,10 +161,21 @@ class TableLM(PreTrainedModel):
         places = torch.arange(len(ids)) if position_ids is None else position_ids[0]
         stored = (ids + 1).float().view(1, 1, -1, 1)
         read = stored if cache is None else cache.update(stored, stored, 0)[0]
-        older = read[0, 0, (places - 1).clamp_min_(0), 0].long() * (places > 0)
+        slots = places - 1 if _in_a_row(places) else _slots_before(attention_mask[0, 0])
+        older = read[0, 0, slots.clamp_min(0), 0].long() * (slots >= 0)
         row = older * self.config.vocab_size + ids
         hidden = sum(functional.embedding(row, layer.weight) for layer in self.layers)[None]
         return SimpleNamespace(logits=hidden, hidden_states=(hidden, hidden) if output_hidden_states else None)
+
+
+def _in_a_row(places):
+    return len(places) < 2 or bool((places.diff() == 1).all())
+
+
+def _slots_before(mask):
+    """(w,): in a tree, the slot of the token that each row follows: the last it sees but itself, -1 where none."""
+    visible = torch.where(mask > -1, torch.arange(mask.shape[-1]), -1)
+    return visible.topk(2, dim=-1).values[:, 1]
 
 
 def table_module(vocabulary=5, seed=0, sharpness=1.0, like=None, mix=0.5):

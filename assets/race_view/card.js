@@ -1,17 +1,25 @@
-// The why card: for one token, what the draft and the target gave it, the draw, the verdict in a sentence, both
-// models' first five, the residual it was redrawn from, and the round's times.
+// The why card: for one token, what the draft and the target gave it, the draw, the verdict in a sentence, the draft
+// tree where there was one, both models' first five, the residual it was redrawn from, and the round's times.
 import { el } from './dom.js';
+import { depthsOf, hasDraft, isTree, parentOf } from './state.js';
 import { MARKS, STATUS, explain, keepChance, percent, pieceOf, question, seconds, visible } from './words.js';
 
 const WIDTH = 372;
 const GAP = 8;
+// A window that is no wider shows the card as a sheet at its lower edge.
+const NARROW = 640;
+// A tree with more nodes is folded until it is asked for, and cut after so many.
+const TREE_OPEN = 16;
+const TREE_MOST = 128;
 
 export class Card {
-  constructor(host) {
+  // close(): the button that closes the card was pressed.
+  constructor(host, close) {
     this.host = host;
     this.pinned = false;
     this.node = null;
     this.root = el('div', { class: 'card sv-skip', role: 'dialog', 'aria-label': 'Why this token', hidden: true });
+    this.root.addEventListener('click', (event) => { if (event.target.closest('.close')) close(); });
   }
 
   // Opens beside `node`, the element of `item` in `round` of `lane`.
@@ -21,6 +29,7 @@ export class Card {
     this.root.replaceChildren(...content(item, round, lane, pinned));
     this.root.hidden = false;
     this.root.classList.toggle('pinned', pinned);
+    this.root.scrollTop = 0;
     this.place(node);
   }
 
@@ -28,12 +37,35 @@ export class Card {
     if (this.root.hidden) return;
     this.root.hidden = true;
     this.root.replaceChildren();
+    this.raise(false);
     this.node = null;
     this.pinned = false;
   }
 
-  // Below the token where there is room in the window, else above; always inside the view.
+  // Beside the token; in a narrow window a sheet, with the token in sight above it.
   place(node) {
+    const sheet = innerWidth <= NARROW;
+    this.root.classList.toggle('sheet', sheet);
+    this.raise(sheet);
+    if (!sheet) this.placeBeside(node);
+    else if (this.pinned) {
+      const covered = node.getBoundingClientRect().bottom + GAP - (innerHeight - this.root.offsetHeight);
+      if (covered > 0) scrollBy(0, covered);
+    }
+  }
+
+  // A sheet lies in the browser's top layer, where nothing that holds the view can cut it.
+  raise(up) {
+    if (up === this.root.hasAttribute('popover')) return;
+    this.root.toggleAttribute('popover', up);
+    if (!up) return;
+    this.root.setAttribute('popover', 'manual');
+    this.root.style.cssText = '';
+    this.root.showPopover?.();
+  }
+
+  // Below the token where there is room in the window, else above; always inside the view.
+  placeBeside(node) {
     const outer = this.host.getBoundingClientRect();
     const token = node.getClientRects()[0] ?? node.getBoundingClientRect();
     const width = Math.min(WIDTH, outer.width - 2 * GAP);
@@ -50,16 +82,66 @@ export class Card {
 function content(item, round, lane, pinned) {
   const greedy = lane.settings.temperature === 0;
   const draft = item.slot >= 0 ? round.drafts[item.slot] : null;
-  const place = draft ? `round ${round.index + 1}, position ${item.slot + 1}` : `round ${round.index + 1}`;
+  const tree = isTree(round);
   return [
     el('header', {}, el('h4', {}, ...sentence(question(item.status, item.token))),
-      el('span', { class: `where ${item.status}` }, [place, `${MARKS[item.status]} ${STATUS[item.status]}`.trim()].join(' · '))),
+      pinned ? el('button', { type: 'button', class: 'close', 'aria-label': 'Close' }, '✕') : null,
+      el('span', { class: `where ${item.status}` }, whereabouts(item, draft, round).join(' · '))),
     el('p', {}, ...sentence(explain(item, { lane, round, greedy }))),
-    draft && !greedy ? facts(draft) : null,
+    draft && !greedy && (!tree || Number.isFinite(draft.draw)) ? facts(draft) : null,
+    tree ? treeOf(round, item.slot) : null,
     bars(draft ?? round.target, round),
     times(round, lane),
     el('p', { class: 'keys' }, pinned ? 'Esc closes · ← → token · ↑ ↓ round' : 'Enter or click pins'),
   ].filter(Boolean);
+}
+
+// Where a token stands in its round, which of the draft's sources proposed it, and what became of it.
+function whereabouts(item, draft, round) {
+  const place = isTree(round) ? `depth ${depthsOf(round)[item.slot]}` : `position ${item.slot + 1}`;
+  return [draft ? `round ${round.index + 1}, ${place}` : `round ${round.index + 1}`, draft?.source && `from ${draft.source}`,
+    `${MARKS[item.status]} ${STATUS[item.status]}`.trim()].filter(Boolean);
+}
+
+// The drafted tree: each token under the one that it follows, the path taken set off, the target's own token at its end.
+function treeOf(round, slot) {
+  const depths = depthsOf(round);
+  const path = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
+  const rows = preorder(round).slice(0, TREE_MOST).map((i) => (i < 0 ? targetRow(round, path) : treeRow(round.drafts[i], depths[i], i === slot)));
+  const count = round.drafts.length;
+  return el('details', { class: 'tree', open: count <= TREE_OPEN },
+    el('summary', {}, `Draft tree: ${path} of ${count} tokens on the path taken`), el('ul', {}, ...rows));
+}
+
+function treeRow(draft, depth, here) {
+  const facts = [draft.source, draft.target_prob > 0 && draft.target_prob < 1 ? `p ${percent(draft.target_prob)}` : null];
+  return branch(depth, draft.token, draft.verdict, facts, here);
+}
+
+const targetRow = (round, path) => branch(path + 1, round.target.token, round.target.kind, [STATUS[round.target.kind]], false);
+
+function branch(depth, token, status, facts, here) {
+  const row = el('li', { class: here ? 'here' : null }, el('span', { class: `chip ${status}` }, visible(pieceOf(token))),
+    el('small', {}, [status !== 'untested' && MARKS[status], ...facts].filter(Boolean).join(' · ')));
+  row.style.setProperty('--depth', Math.min(depth, 24) - 1);
+  return row;
+}
+
+// The slots of a tree's drafts, each before what follows it; -1 stands for the target's token, after the path's last.
+function preorder(round) {
+  const children = new Map([[-1, []]]);
+  round.drafts.forEach((_, slot) => children.set(slot, []));
+  round.drafts.forEach((_, slot) => children.get(parentOf(round, slot)).push(slot));
+  const accepted = round.drafts.reduce((last, draft, slot) => (draft.verdict === 'accepted' ? slot : last), -1);
+  const own = round.target ? [-1] : [];
+  const order = accepted < 0 ? own : [];
+  const stack = [...children.get(-1)].reverse();
+  while (stack.length) {
+    const slot = stack.pop();
+    order.push(slot, ...(slot === accepted ? own : []));
+    stack.push(...children.get(slot).reverse());
+  }
+  return order;
 }
 
 // Strings as they are, tokens as code.
@@ -100,7 +182,7 @@ function topList(name, top, kind, token) {
 
 function times(round, lane) {
   const parts = [
-    lane.speculative && `draft ${seconds(round.draft_seconds)}`,
+    lane.speculative && `draft ${seconds(round.draft_seconds)}${hasDraft(round) ? '' : ' (found nothing)'}`,
     `target ${seconds(round.verify_seconds)}`,
     `other ${seconds(round.other_seconds)}`,
     round.telemetry_seconds ? `explaining ${seconds(round.telemetry_seconds)} (off the clock)` : null,

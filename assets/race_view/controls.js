@@ -11,6 +11,7 @@ const LEGEND = [
 ];
 const MEANING = 'Accepted: guessed and kept. Rejected: guessed wrong and thrown away. Correction: the target’s own token in its place. '
   + 'Bonus: all guesses were right, so one more came free. Small numbers: guesses kept in that round.';
+const OF_TREES = ' ✕ and a number: how many more the draft tree held, on branches not taken; the card draws them.';
 const PALETTES = [['default', 'colour-blind safe'], ['classic', 'green, red, blue'], ['mono', 'for print']];
 const SWITCHES = [['fold', 'fold rejected drafts'], ['untested', 'show untested drafts'], ['glyphs', 'show white space'],
   ['projector', 'projector']];
@@ -34,7 +35,7 @@ export class Controls {
         button('again', '↺', 'Race again'), button('round-', '◂', 'One round back'), this.playButton,
         button('round+', '▸', 'One round on'), button('token-', '‹', 'One token back'), button('token+', '›', 'One token on'),
         this.speed, this.slider, this.time),
-      this.menu(), el('p', { class: 'legend-note' }, MEANING));
+      this.menu(), el('p', { class: 'legend-note' }, MEANING, el('span', { class: 'of-trees' }, OF_TREES)));
     this.listen();
   }
 

@@ -21,7 +21,7 @@ export class Curves {
     this.root = el('div', { class: 'curves' }, ...this.charts.map((chart) => chart.root));
   }
 
-  reset() { this.charts.forEach((chart) => chart.svg.replaceChildren()); }
+  reset() { this.charts.forEach((chart) => chart.reset()); }
 
   show(scene) { this.charts.forEach((chart) => chart.show(scene)); }
 }
@@ -34,6 +34,8 @@ class Chart {
       el('figcaption', {}, this.heading), this.svg);
     this.parts = new Map();
   }
+
+  reset() { this.svg.replaceChildren(); }
 
   show(scene) {
     this.scene = scene;
@@ -103,23 +105,47 @@ function growth(lane, at, end, most) {
 }
 
 class AcceptanceChart extends Chart {
-  constructor() { super('acceptance', 'Acceptance'); }
+  constructor() {
+    super('acceptance', 'Acceptance');
+    this.legend = el('p', { class: 'legend' });
+    this.root.append(this.legend);
+  }
+
+  reset() {
+    super.reset();
+    this.legend.replaceChildren();
+  }
 
   draw({ trace, states, chosen }) {
     const lane = trace.lanes[chosen];
     if (!lane) return this.part('none', 'text', { x: 0, y: y(0.5) }, 'No lane drafts.');
     const { rounds } = states[chosen];
     const step = Math.max(1, Math.ceil(rounds / BARS));
-    this.axis('bars: accepted / drafted, line: α', rounds > 1 ? `round ${rounds}` : '', '100%');
+    this.axis('1', rounds > 1 ? `round ${rounds}` : '', '100%');
     this.part('bars', 'path', { class: 'bars', d: bars(lane, rounds, step, (from, to) => share(lane, from, to)) });
     const drafting = trace.lanes.filter((other) => other.speculative);
     drafting.forEach((other) => {
       const d = alphaLine(other, states[other.index].rounds);
       this.part(`alpha${other.index}`, 'path', { class: `line ${drafting.length > 1 ? `lane-${other.index}` : 'only'}`, d });
     });
-    const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
-    const text = Number.isFinite(alpha) ? `${name(lane, trace)}α so far ${alpha.toFixed(2)}` : '';
-    this.part('label', 'text', { class: `label lane-${chosen}`, x: WIDTH, y: 10, 'text-anchor': 'end' }, text);
+    this.drawLegend(drafting, states, lane);
+  }
+
+  // What the bars are of, and each line's last value.
+  drawLegend(drafting, states, chosen) {
+    const several = drafting.length > 1;
+    const keys = [['draft', `accepted / drafted${several ? `, ${shortName(chosen)}` : ''}`]];
+    drafting.forEach((lane) => {
+      const { rounds } = states[lane.index];
+      const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
+      const value = Number.isFinite(alpha) ? alpha.toFixed(2) : '–';
+      keys.push(several ? [`line lane-${lane.index}`, `${shortName(lane)}: α ${value}`] : ['line', `α so far ${value}`]);
+    });
+    while (this.legend.childNodes.length < keys.length) this.legend.append(el('span'));
+    keys.forEach(([kind, text], i) => {
+      this.legend.childNodes[i].className = `key ${kind}`;
+      setText(this.legend.childNodes[i], text);
+    });
   }
 
   rows() {
@@ -135,8 +161,6 @@ class AcceptanceChart extends Chart {
     return { head: ['lane', 'round', 'drafted', 'accepted', 'α so far (accepted / tested)'], rows };
   }
 }
-
-const name = (lane, trace) => (trace.lanes.filter((other) => other.speculative).length > 1 ? `${shortName(lane)}: ` : '');
 
 function share(lane, from, to) {
   const drafted = lane.sums.drafted[to] - lane.sums.drafted[from];
@@ -208,7 +232,11 @@ function passLines(trace, states) {
 }
 
 class TimeChart extends Chart {
-  constructor() { super('time', 'Time per round'); }
+  constructor() {
+    super('time', 'Time per round');
+    this.keys = ['draft', 'verify', 'other'].map((kind) => el('span', { class: `key ${kind}` }));
+    this.root.append(el('p', { class: 'legend' }, ...this.keys));
+  }
 
   draw({ trace, states, chosen }) {
     const index = trace.lanes[chosen] ? chosen : 0;
@@ -228,7 +256,10 @@ class TimeChart extends Chart {
     this.part('draft', 'path', { class: 'draft', d: bars(lane, rounds, step, scaled(draft)) });
     this.part('verify', 'path', { class: 'verify', d: bars(lane, rounds, step, scaled(verify), sum(draft)) });
     this.part('other', 'path', { class: 'other', d: bars(lane, rounds, step, scaled(other), sum(draft, verify)) });
-    this.part('label', 'text', { class: 'label', x: WIDTH, y: 10, 'text-anchor': 'end' }, shares(states[index]));
+    shares(states[index]).forEach((text, i) => {
+      setText(this.keys[i], text);
+      this.keys[i].hidden = !text;
+    });
   }
 
   rows() {
@@ -239,11 +270,11 @@ class TimeChart extends Chart {
   }
 }
 
+// What each part took of the time so far; '' where it took next to nothing.
 function shares(at) {
   const total = at.draft + at.verify + at.other;
-  if (!total) return '';
-  return [['draft', at.draft], ['target', at.verify], ['other', at.other]].filter(([, part]) => part / total >= 0.005)
-    .map(([kind, part]) => `${kind} ${percent(part / total)}`).join(' · ');
+  const text = (name, part) => (total && part / total >= 0.005 ? `${name} ${percent(part / total)}` : '');
+  return [text('draft', at.draft), text('target', at.verify), text('other', at.other)];
 }
 
 // The smallest of 1, 1.5, 2, 3, 5, 7.5 times a power of ten that is no less than a count.

@@ -33,7 +33,8 @@ function parseLine(line, number) {
 
 const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 const isText = (value) => typeof value === 'string';
-const isNumber = (value) => value === undefined || value === null || Number.isFinite(value);
+const isAbsent = (value) => value === undefined || value === null;
+const isNumber = (value) => isAbsent(value) || Number.isFinite(value);
 
 // What keeps an event from being shown, or ''.
 function faultOf(event) {
@@ -60,12 +61,16 @@ function roundFault(round) {
   if (!isObject(round) || !Array.isArray(round.drafts)) return 'the round has no drafts.';
   const seconds = ['start_seconds', 'draft_seconds', 'verify_seconds', 'other_seconds', 'telemetry_seconds'];
   if (!Number.isInteger(round.index) || !seconds.every((name) => isNumber(round[name]))) return 'a time or number of the round is none.';
-  if (!round.drafts.every((draft) => isObject(draft) && isToken(draft.token) && VERDICTS.includes(draft.verdict) && areTops(draft))) {
-    return 'a drafted token is broken.';
-  }
+  if (!round.drafts.every(isDraft)) return 'a drafted token is broken.';
   const { target } = round;
   return !target || (isObject(target) && isToken(target.token) && KINDS.includes(target.kind) && areTops(target))
     ? '' : 'the target’s token is broken.';
+}
+
+function isDraft(draft, slot) {
+  if (!isObject(draft) || !isToken(draft.token) || !VERDICTS.includes(draft.verdict) || !areTops(draft)) return false;
+  const { parent, source } = draft;
+  return (isAbsent(parent) || (Number.isInteger(parent) && parent >= -1 && parent < slot)) && (isAbsent(source) || isText(source));
 }
 
 function isToken(token) {

@@ -1,7 +1,7 @@
 // The lanes: a header with counters, the text as it grows, the row of the round in flight. A lane shows a state of
 // state.js: rounds are appended, or taken off the end where time went back; what stands is never touched.
 import { el, setText } from './dom.js';
-import { isKept, rateAt, roundItems } from './state.js';
+import { depthsOf, hasDraft, isKept, isTree, rateAt, roundItems } from './state.js';
 import { cleanText, refOf, tokenNode } from './tokens.js';
 import { REASONS, STATUS, clock, pieceOf, rate, visible } from './words.js';
 
@@ -47,11 +47,18 @@ export class LaneView {
 
   appendRound(index) {
     const round = this.lane.rounds[index];
-    const items = roundItems(round).filter((item) => this.options.untested || item.status !== 'untested');
+    const tree = isTree(round);
+    const items = roundItems(round).filter((item) => this.stands(item, tree));
     const lastKept = items.reduce((last, item, i) => (isKept(item.status) ? i : last), -1);
     this.starts.push(this.nodes.length);
     items.forEach((item, i) => this.appendItem(item, index, i === lastKept ? this.seam(round) : ''));
     if (this.nodes.length && !this.current) this.rove(this.nodes[0]);
+  }
+
+  // Whether an item stands in the text. Of a tree only the path taken does: its other branches are no text that follows.
+  stands(item, tree) {
+    if (tree) return isKept(item.status);
+    return this.options.untested || item.status !== 'untested';
   }
 
   appendItem(item, round, seam) {
@@ -71,11 +78,12 @@ export class LaneView {
     this.log.append(this.block);
   }
 
-  // "2": two drafts kept, then a correction. "+5": five kept, and a bonus.
+  // "2": two drafts kept, then a correction. "+5": five kept, and a bonus. "2 ✕4": four more stood on other branches.
   seam(round) {
-    if (!this.lane.speculative || !round.drafted) return '';
+    if (!this.lane.speculative || !hasDraft(round)) return '';
     const accepted = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
-    return round.target?.kind === 'bonus' ? `+${accepted}` : String(accepted);
+    const count = round.target?.kind === 'bonus' ? `+${accepted}` : String(accepted);
+    return isTree(round) ? `${count} ✕${round.drafts.length - accepted}` : count;
   }
 
   // Takes every round from `count` on off the end.
@@ -119,12 +127,8 @@ export class LaneView {
   flightNodes(index, pending, at) {
     const round = this.lane.rounds[index];
     if (!round || at.finished) return [];
-    const items = roundItems(round).filter((item) => !pending || item.slot >= 0);
-    const chips = items.slice(0, FLIGHT).map((item) => el('span',
-      { class: `chip ${pending ? 'waiting' : item.status}` }, visible(pieceOf(item.token))));
-    const more = items.length > FLIGHT ? [`+${items.length - FLIGHT}`] : [];
-    const label = pending ? 'target is checking' : at.phase === 'drafting' && this.lane.speculative ? 'drafting…' : '';
-    return [el('span', { class: 'round' }, `round ${index + 1}`), ...chips, ...more, el('em', {}, label)];
+    const chips = isTree(round) ? levels(round, pending) : chain(round, pending);
+    return [el('span', { class: 'round' }, `round ${index + 1}`), ...chips, el('em', {}, doing(this.lane, round, at.phase))];
   }
 
   // Makes a token the lane's one tab stop.
@@ -158,6 +162,36 @@ export class LaneView {
   node(round, slot) {
     return this.roundNodes(round).find((node) => refOf(node).slot === slot);
   }
+}
+
+// What a lane does at this moment, in words.
+function doing(lane, round, phase) {
+  if (phase === 'idle' || (phase === 'drafting' && !lane.speculative)) return '';
+  if (phase === 'drafting') return 'drafting…';
+  if (hasDraft(round)) return 'target is checking';
+  return lane.speculative ? 'nothing drafted: one plain pass' : 'one plain pass';
+}
+
+const chip = (token, status) => el('span', { class: `chip ${status}` }, visible(pieceOf(token)));
+
+const overflow = (count) => (count > FLIGHT ? [`+${count - FLIGHT}`] : []);
+
+// A round in flight as chips in a row.
+function chain(round, pending) {
+  const items = roundItems(round).filter((item) => !pending || item.slot >= 0);
+  return [...items.slice(0, FLIGHT).map((item) => chip(item.token, pending ? 'waiting' : item.status)), ...overflow(items.length)];
+}
+
+// A round in flight that drafted a tree: the alternatives at each depth side by side, the depths one after the other.
+function levels(round, pending) {
+  const depths = depthsOf(round);
+  const groups = [];
+  round.drafts.slice(0, FLIGHT).forEach((draft, slot) => {
+    groups[depths[slot]] ??= el('span', { class: 'level' });
+    groups[depths[slot]].append(chip(draft.token, pending ? 'waiting' : draft.verdict));
+  });
+  const own = !pending && round.target ? [chip(round.target.token, round.target.kind)] : [];
+  return [...groups.filter(Boolean), ...overflow(round.drafts.length), ...own];
 }
 
 // The lane's name as a heading.

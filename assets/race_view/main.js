@@ -1,7 +1,7 @@
 // The race view: one trace, one time, and everything on the page a function of the two.
 import { el, setText, table } from './dom.js';
 import { Receiver } from './wire.js';
-import { Trace, laneAt } from './state.js';
+import { Trace, isTree, laneAt } from './state.js';
 import { LaneView, copyClean, title } from './lanes.js';
 import { Playback } from './playback.js';
 import { Pointing } from './pointing.js';
@@ -26,7 +26,7 @@ class RaceView {
     this.timeline = new Timeline((...pass) => this.pointing.pass(...pass));
     this.pointing = new Pointing(root, this.timeline);
     this.curves = new Curves();
-    this.report = new Report(!!host.measurable);
+    this.report = new Report();
     this.controls = new Controls((name, value) => this.act(name, value));
     this.laneRow = el('div', { class: 'lanes' });
     this.status = el('p', { class: 'sr-only', role: 'status' });
@@ -48,11 +48,13 @@ class RaceView {
 
   // ---- what comes in
 
+  // A new trace: `live` where it is run now, on the page that holds this view.
   start(live) {
     this.trace = new Trace();
+    this.root.classList.remove('trees');
     this.playback.reset(this.trace, live);
     this.openLanes();
-    this.report.reset();
+    this.report.reset(live && !!this.host.measurable);
     this.refresh();
   }
 
@@ -72,6 +74,7 @@ class RaceView {
     if (event.event === 'LaneFinished' && event.reason === 'error') {
       this.report.notice(`${event.lane} failed: ${event.message ?? 'no reason was given.'}`, 'error');
     }
+    if (event.event === 'RoundDone' && isTree(event.round)) this.root.classList.add('trees');
     if (event.event === 'RaceFinished') this.playback.live = false;
     if (!['RoundDone', 'LaneFinished'].includes(event.event)) this.report.showFacts(this.trace);
   }
@@ -198,7 +201,7 @@ class RaceView {
     this.root.classList.toggle('empty', !trace.lanes.length);
     this.lanes.forEach((lane, i) => lane.show(states[i]));
     this.timeline.show(t, states.map((at) => at.rounds), !playback.live);
-    this.report.show(trace, states, playback.atEnd && trace.lanes.length > 0);
+    this.report.show(trace, states, { t, place: playback.place, live: playback.live });
     this.controls.show({ t, end: trace.end, playing: playback.playing, following: playback.following, live: playback.liveSpeed });
     this.drawCurves({ trace, t, states, end: playback.live ? niceSpan(t) : trace.end || 1 });
     this.speak(states);
@@ -228,7 +231,7 @@ class RaceView {
     if (!states.length || (now - this.spokenAt < SPEAK_EVERY && !atEnd)) return;
     this.spokenAt = now;
     const words = states.map((at, i) => `${title(this.trace.lanes[i])}: ${plural(at.kept, 'token')}`);
-    setText(this.status, atEnd ? `${this.report.big.textContent} ${this.report.rest.textContent}` : words.join(', '));
+    setText(this.status, atEnd ? this.report.sentence : words.join(', '));
   }
 
   // ---- charts as tables

@@ -25,6 +25,12 @@ export class Playback {
 
   get atEnd() { return !this.live && this.now >= this.trace.end - 1e-6; }
 
+  // What the time shown is of its race: 'live', its moment; 'end', where it was left; 'replay', any other.
+  get place() {
+    if (this.atEnd) return 'end';
+    return this.live && this.following ? 'live' : 'replay';
+  }
+
   // Notes how far the race clock has come; call it whenever something arrives.
   pulse() {
     const now = performance.now() / 1000;

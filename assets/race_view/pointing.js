@@ -11,7 +11,7 @@ const LEAVE_DELAY = 180;
 export class Pointing {
   constructor(root, timeline) {
     Object.assign(this, { root, timeline, lanes: [], marked: [], node: null, lane: null });
-    this.card = new Card(root);
+    this.card = new Card(root, () => this.dismiss());
     this.listen();
   }
 
@@ -58,6 +58,7 @@ export class Pointing {
   }
 
   onFocus(event) {
+    if (this.returning) return;
     const node = this.tokenOf(event);
     if (node && node !== this.card.node) this.show(node, this.card.pinned);
     else if (!node && !this.card.root.contains(event.target)) this.hide();
@@ -106,6 +107,15 @@ export class Pointing {
     clearTimeout(this.opening);
     this.card.close();
     this.mark(null);
+  }
+
+  // Closes the card and gives the focus back to its token, which must not open it again.
+  dismiss() {
+    const { node } = this.card;
+    this.hide();
+    this.returning = true;
+    node?.focus({ preventScroll: true });
+    this.returning = false;
   }
 
   // A pass was pointed at (its tokens light up) or clicked (the card of its last token opens).

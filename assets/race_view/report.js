@@ -3,23 +3,24 @@
 import { el, setText, table } from './dom.js';
 import { ratioAt } from './state.js';
 import { shortName, subtitle, title } from './lanes.js';
-import { millions, plural, price, seconds } from './words.js';
+import { clock, millions, plural, price, seconds, times } from './words.js';
 
 export class Report {
-  // measurable: whether the page that holds the view can run a race again.
-  constructor(measurable) {
-    this.measurable = measurable;
+  constructor() {
     this.banner = el('div', { class: 'banner', role: 'alert', hidden: true });
+    this.lead = el('span', { class: 'lead' });
     this.big = el('strong', {});
     this.rest = el('span', { class: 'rest' });
     this.badges = el('p', { class: 'badges' });
-    this.headline = el('header', { class: 'headline' }, el('h2', {}, this.big, ' ', this.rest), this.badges);
-    this.table = el('section', { class: 'panel final', hidden: true });
+    this.headline = el('header', { class: 'headline' }, el('h2', {}, this.lead, ' ', this.big, ' ', this.rest), this.badges);
+    this.table = el('section', { class: 'panel final', 'aria-label': 'The finished run', hidden: true });
     this.facts = el('p', {});
     this.details = el('details', { class: 'facts' }, el('summary', {}, 'About this run'), this.facts);
   }
 
-  reset() {
+  // measurable: whether the race that comes was run here, so that the page that holds the view can run it again.
+  reset(measurable) {
+    this.measurable = measurable;
     this.banner.replaceChildren();
     this.banner.hidden = true;
     this.table.replaceChildren();
@@ -35,18 +36,25 @@ export class Report {
     this.banner.hidden = false;
   }
 
-  // The headline at the states shown; `over` where they are the end of a finished race.
-  show(trace, states, over) {
-    const verdict = over && trace.summary ? finalWords(trace) : liveWords(trace, states, over);
+  // The headline at the states shown. `scene` is {place, t, live}: place 'live', 'replay' or 'end', live whether more is
+  // to come. The table and the badges are of the whole run: they stand as soon as it is over, wherever a replay is.
+  show(trace, states, scene) {
+    const { place, t, live } = scene;
+    const verdict = place === 'end' && trace.summary ? finalWords(trace) : liveWords(trace, states, place);
+    setText(this.lead, place === 'replay' ? replayWords(t, trace.end, live) : '');
     setText(this.big, verdict.big);
     this.big.classList.toggle('loss', /^0\./.test(verdict.big));
     setText(this.rest, verdict.rest);
-    const key = over ? trace.summary : null;
-    if (this.shown !== key) {
-      this.shown = key;
-      this.badges.replaceChildren(...(key ? badges(trace) : []));
-      this.showTable(key ? trace : null);
-    }
+    const key = live ? null : trace.summary;
+    if (this.shown === key) return;
+    this.shown = key;
+    this.badges.replaceChildren(...(key ? badges(trace) : []));
+    this.showTable(key ? trace : null);
+  }
+
+  // The headline as one sentence.
+  get sentence() {
+    return [this.lead, this.big, this.rest].map((part) => part.textContent).filter(Boolean).join(' ');
   }
 
   showTable(trace) {
@@ -69,16 +77,31 @@ function leader(trace, states) {
   return ratios.sort((a, b) => b[2] - a[2])[0] ?? null;
 }
 
-function liveWords(trace, states, over) {
+// "Replay, 1.2 s of 4.8 s:"
+function replayWords(t, end, live) {
+  return `Replay, ${clock(t)} of ${clock(end)}${live ? ' so far' : ''}:`;
+}
+
+// The headline in mid-race, live or replayed, and at the end of a trace that came without its numbers.
+function liveWords(trace, states, place) {
   if (!trace.lanes.length) return { big: '', rest: 'Press Run, and two lanes race to write the same text.' };
   const first = leader(trace, states);
-  if (!first) return { big: '', rest: states.some((at) => at.kept) ? 'Racing…' : 'Reading the prompt…' };
+  if (!first) return { big: '', rest: place === 'live' ? beginning(states) : scores(trace, states) };
   const [lane, at, ratio] = first;
   const several = trace.lanes.filter((other) => other.speculative).length > 1;
   const who = several ? `${shortName(lane)}: ` : '';
-  const word = ratio >= 1 ? 'faster' : 'as fast';
-  return { big: `${ratio.toFixed(ratio < 10 ? 1 : 0)}× ${word}${over ? '' : ' so far'}`, rest: who + price(at) };
+  const soFar = place === 'end' ? '' : ' so far';
+  const shown = times(ratio);
+  if (shown === '1.00×') return { big: shown, rest: `${who}as fast as standard decoding${soFar}: ${price(at)}` };
+  if (ratio < 1) return { big: shown, rest: `${who}slower${soFar}: ${price(at)}` };
+  return { big: `${shown} faster${soFar}`, rest: who + price(at) };
 }
+
+const beginning = (states) => (states.some((at) => at.kept) ? 'Racing…' : 'Reading the prompt…');
+
+// How many tokens each lane has, where their speeds cannot be compared.
+const scores = (trace, states) => trace.lanes
+  .map((lane, i) => `${shortName(lane)} ${plural(states[i].kept, 'token')}`).join(', ');
 
 // "1.8x faster, the same 128 tokens" as a large number and the rest of the sentence; the best lane first.
 function finalWords(trace) {
@@ -88,20 +111,20 @@ function finalWords(trace) {
   const [lane, summary] = named[0];
   const words = /^(\d+(?:\.\d+)?)[x×]( faster(?: per token)?| slower)?[,:;]?\s*(.*)$/s.exec(whole(summary));
   const big = words ? `${words[1]}×${words[2] ?? ''}` : '';
-  const others = named.slice(1).map(([other, one]) => `${shortName(other)} ${times(one.speedup)}`);
+  const others = named.slice(1).map(([other, one]) => `${shortName(other)} ${timed(one.speedup)}`);
   const who = others.length ? `${shortName(lane)}: ` : '';
   const rest = words ? words[3] : whole(summary);
   return { big, rest: [who + rest, others.join(', ')].filter(Boolean).join('. ') };
 }
 
-const times = (speedup) => (speedup === null || speedup === undefined ? 'not timed' : `${speedup.toFixed(1)}×`);
+const timed = (speedup) => (speedup === null || speedup === undefined ? 'not timed' : times(speedup));
 
-// The verdict with its factors set as factors: 1.8x as 1.8×.
-const verdictOf = (summary) => (summary.verdict ?? '').replace(/(\d)x\b/g, '$1×');
+// A sentence of Python's with its factors set as factors: 1.8x as 1.8×.
+const set = (sentence) => (sentence ?? '').replace(/(\d)x\b/g, '$1×');
 
 // The price belongs to the first sentence; a caution may follow it.
 function whole(summary) {
-  const [first, ...rest] = verdictOf(summary).split(/\. (?=[A-Z])/);
+  const [first, ...rest] = set(summary.verdict).split(/\. (?=[A-Z])/);
   return [first + cost(summary), ...rest].join('. ');
 }
 
@@ -147,12 +170,20 @@ function finalTable(trace) {
     return value === null || value === undefined ? '–' : format(value);
   })]);
   rows.push(['same output', ...lanes.map((lane) => (lane.speculative ? sameness(trace.summary[lane.name], lane)[0] : '–'))]);
-  const drafting = lanes.filter((lane) => lane.speculative && trace.summary[lane.name].verdict);
-  const caption = drafting.map((lane) => (drafting.length > 1 ? `${shortName(lane)}: ` : '') + whole(trace.summary[lane.name])).join('. ');
   const heads = lanes.map((lane) => (lane.speculative ? `${title(lane)}, ${subtitle(lane)}` : title(lane)));
   const numbers = el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Final numbers' },
     table('Standard and speculative decoding', ['number', ...heads], rows));
-  return [el('p', { class: 'why' }, caption), numbers];
+  return [el('h3', {}, 'The finished run'), ...reasons(trace, lanes), numbers];
+}
+
+// Why each lane was faster or slower, and what would have made it faster: a paragraph a lane.
+function reasons(trace, lanes) {
+  const drafting = lanes.filter((lane) => lane.speculative && trace.summary[lane.name].verdict);
+  return drafting.map((lane) => {
+    const summary = trace.summary[lane.name];
+    const said = (drafting.length > 1 ? `${shortName(lane)}: ` : '') + whole(summary).replace(/\.$/, '');
+    return el('p', { class: 'why' }, `${said}. ${set(summary.holds_back)}`.trim());
+  });
 }
 
 function machineFacts(trace) {

@@ -113,8 +113,30 @@ export function countRound(round) {
   };
 }
 
-// A round's tokens in the order of reading: accepted drafts, rejected, untested, the target's own.
-// `slot` is the index among the drafts, -1 for the target's.
+// Whether anything was drafted in a round; a served round may say only by its own token.
+export function hasDraft(round) {
+  if (round.drafted !== undefined && round.drafted !== null) return round.drafted > 0;
+  return round.drafts.length > 0 || (!!round.target && round.target.kind !== 'standard');
+}
+
+// The index of the draft that a draft follows, -1 for the context.
+export function parentOf(round, slot) {
+  const parent = round.drafts[slot].parent ?? slot - 1;
+  return parent < slot ? parent : -1;
+}
+
+// How deep each drafted token stands: 1 after the context, 2 after one drafted token, and so on.
+export function depthsOf(round) {
+  const depths = [];
+  round.drafts.forEach((_, slot) => depths.push((depths[parentOf(round, slot)] ?? 0) + 1));
+  return depths;
+}
+
+// Whether the draft branches; a tree of one branch is a chain.
+export const isTree = (round) => round.drafts.some((_, slot) => parentOf(round, slot) !== slot - 1);
+
+// A round's tokens in the order of reading: accepted drafts (in a tree: down the path taken), rejected, untested, the
+// target's own. `slot` is the index among the drafts, -1 for the target's.
 export function roundItems(round) {
   const drafts = round.drafts.map((draft, slot) => ({ token: draft.token, status: draft.verdict, slot }));
   const of = (status) => drafts.filter((item) => item.status === status);

@@ -1,7 +1,7 @@
 // The pass timeline: one block a pass on each lane's own clock, drawn on a canvas, since a run may have thousands.
 // It draws what is new; all of it only when the scale, the window or the theme changes.
 import { colour, el } from './dom.js';
-import { countUpTo } from './state.js';
+import { countUpTo, hasDraft } from './state.js';
 import { shortName } from './lanes.js';
 
 const ROW = 26;
@@ -102,10 +102,11 @@ export class Timeline {
     const gap = c - a > 4 ? 1 : 0;
     pen.fillStyle = paint.draft;
     if (b > a) pen.fillRect(a, y, b - a, ROW);
-    pen.fillStyle = lane.speculative ? paint.verify : paint.standard;
-    pen.fillRect(b, y, c - b - gap, ROW);
     const round = lane.rounds[i];
-    if (lane.speculative) this.write(kept(round), (b + c - gap) / 2, y, this.blockWidth(lane));
+    const verifies = lane.speculative && hasDraft(round);
+    pen.fillStyle = verifies ? paint.verify : paint.standard;
+    pen.fillRect(b, y, c - b - gap, ROW);
+    if (verifies) this.write(kept(round), (b + c - gap) / 2, y, this.blockWidth(lane));
   }
 
   // The mean width of a lane's verify blocks: all of a lane's counts are written, or none.

@@ -1,5 +1,6 @@
 // Numbers and verdicts in words: pure functions from records to text. A sentence is a list of strings and of tokens
 // ({token}), so that a token can be set apart on the page without ever becoming markup.
+import { hasDraft, isTree, parentOf } from './state.js';
 
 export function percent(p) {
   if (p === null || p === undefined) return '–';
@@ -18,6 +19,11 @@ export function seconds(s) {
 export const clock = (s) => `${s.toFixed(s < 10 ? 2 : 1)} s`;
 
 export const rate = (value) => (value === null || !Number.isFinite(value) ? '–' : value.toFixed(value < 100 ? 1 : 0));
+
+// A speed-up as it is shown, by the rule of specviz/metrics/reasons.py: one decimal, two near 1 and near 0.
+export function times(ratio) {
+  return `${ratio.toFixed(ratio < 0.1 || ratio.toFixed(1) === '1.0' ? 2 : 1)}×`;
+}
 
 export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
@@ -66,6 +72,7 @@ export function question(status, token) {
 // Why a token was kept, thrown away or written, in plain words. `context` is {lane, round, greedy}.
 export function explain(item, context) {
   const draft = item.slot >= 0 ? context.round.drafts[item.slot] : null;
+  if (draft && isTree(context.round)) return treeDraft(item.slot, context);
   if (draft) return context.greedy ? greedyDraft(draft, context.round) : sampledDraft(draft, context.round);
   return targetToken(context.round.target, context);
 }
@@ -116,16 +123,57 @@ function untested(round) {
     : 'The run had already ended before it.'];
 }
 
-function targetToken(target, { round, greedy }) {
+// The drafts of a tree are alternatives: at each branching they are tried in turn until one is taken.
+function treeDraft(slot, { round, greedy }) {
+  const draft = round.drafts[slot];
+  const parent = parentOf(round, slot);
+  if (draft.verdict === 'untested') {
+    const open = parent < 0 || round.drafts[parent].verdict === 'accepted';
+    return [open ? 'The run had already ended before it.' : 'It stands on a branch that was not taken: what it follows was thrown away.'];
+  }
+  const siblings = round.drafts.filter((_, i) => parentOf(round, i) === parent);
+  const taken = siblings.find((other) => other.verdict === 'accepted');
+  const kept = draft.verdict === 'accepted';
+  if (!greedy && has(draft.draw)) return triedBranch(draft, siblings[0] !== draft);
+  if (kept) return [`${greedy ? 'It is the target’s own first choice here' : 'The target agreed'}, so the path goes on through it.`];
+  if (taken && !greedy) return ['Another branch had already been taken here: ', { token: taken.token }, '.'];
+  const wanted = taken ?? round.target;
+  return wanted ? ['The target’s first choice here is ', { token: wanted.token }, ', so this branch was not taken.']
+    : ['The target wanted another token here, so this branch was not taken.'];
+}
+
+// A drawn test of one branch; `later`: others were tried before it, and p is what they left of the target's.
+function triedBranch(draft, later) {
+  const chance = keepChance(draft);
+  const end = draft.verdict === 'accepted' ? 'so the path goes on through it.' : 'so this branch was not taken.';
+  const left = later ? ' of what the branches tried before it left' : '';
+  const said = has(draft.target_prob) ? `The target gave it ${percent(draft.target_prob)}${left}: ` : '';
+  return [said, chance === null ? '' : `kept with chance ${percent(chance)}, `, `the draw was ${number(draft.draw)}, ${end}`];
+}
+
+function targetToken(target, context) {
+  const { round, lane, greedy } = context;
+  if (target.kind === 'standard') {
+    const plain = lane?.speculative && !hasDraft(round) ? 'Nothing was drafted in this round: a plain pass, as in standard decoding' : 'One pass of the target, one token';
+    return [plain, greedy ? marginOf(target) : chanceOf(target, greedy)];
+  }
+  if (isTree(round)) return treeTarget(target, greedy);
   if (target.kind === 'bonus') {
-    return [`All ${round.drafts.length === 1 ? 'that was' : round.drafts.length} drafted ${round.drafts.length === 1 ? '' : 'tokens '}`
+    const count = round.drafted ?? round.drafts.length;
+    return [`All ${count === 1 ? 'that was' : count} drafted ${count === 1 ? '' : 'tokens '}`
       + 'passed. The same target pass also says what comes next, so this token is free', chanceOf(target, greedy)];
   }
-  if (target.kind === 'correction') {
-    return greedy ? ['The target’s own first choice at the place where the draft went wrong', marginOf(target)]
-      : ['Drawn from what the target wants beyond the draft, max(0, p − q) scaled to one', residualChance(target)];
+  return greedy ? ['The target’s own first choice at the place where the draft went wrong', marginOf(target)]
+    : ['Drawn from what the target wants beyond the draft, max(0, p − q) scaled to one', residualChance(target)];
+}
+
+function treeTarget(target, greedy) {
+  if (target.kind === 'bonus') {
+    return ['The path reached the end of its branch. The same target pass also says what comes next, so this token is free',
+      chanceOf(target, greedy)];
   }
-  return ['One pass of the target, one token', greedy ? marginOf(target) : chanceOf(target, greedy)];
+  return greedy ? ['The target’s own first choice at a place where no branch had it', marginOf(target)]
+    : ['Drawn from what the target wants beyond the branches tried here', residualChance(target)];
 }
 
 const has = (value) => value !== undefined && value !== null;

@@ -13,7 +13,7 @@ from rich.text import Text
 from specviz.cli.escaping import one_line
 from specviz.cli.looks import BOLD, FAINT
 from specviz.cli.numbers import GROUPS, NONE, by_position
-from specviz.metrics import Summary, verdict
+from specviz.metrics import Summary, holds_back, verdict
 from specviz.traces import Header, LaneInfo, ModelInfo, VerifyCurve
 
 _LABEL_WIDTH, _LANE_WIDTH, _PROMPT_SHOWN = 38, 14, 72
@@ -72,14 +72,8 @@ def print_verdicts(console: Console, summaries: Sequence[Summary], lanes: Sequen
     tell = say(console)
     for summary, lane in zip(summaries, lanes, strict=True):
         tell(f"{one_line(lane.name)}: {one_line(verdict(summary))}", BOLD)
-        if _could_gain(summary):
-            tell(f"  What holds it back most: {one_line(summary.because.sentence)}.", FAINT)
-
-
-def _could_gain(summary: Summary) -> bool:
-    """Whether a lane is not slower than standard, and its because promises more than was measured."""
-    would_be = summary.because.would_be if summary.because else None
-    return would_be is not None and summary.speedup is not None and 1 <= summary.speedup < would_be
+        if held := holds_back(summary):
+            tell(f"  {one_line(held)}", FAINT)
 
 
 def _table(summaries: Sequence[Summary]) -> Table:

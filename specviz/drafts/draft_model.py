@@ -1,7 +1,8 @@
 """A small model drafts: k passes of its own for k tokens, drawn from the same filtered distribution as the target's.
 
 After a full acceptance, or after rounds that another strategy drafted, the first pass of the next round reads the
-tokens that the draft has not seen yet, so the count stays exactly k. Nothing is read back to the host while drafting.
+tokens that the draft has not seen yet, so the count stays exactly k; a block that stops where the draft is unsure takes
+one pass more than it has tokens. Nothing is read back to the host while drafting on an accelerator.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from specviz.drafts.drawn_block import DrawnBlock
 from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, same_device
 from specviz.drafts.vocabulary import CommonVocabulary, common_vocabulary
 from specviz.models import LanguageModel
-from specviz.sampling import distribution, draw, penalise
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class ModelDrafter(Drafter):
         self._off: str | None = None  # why nothing is drafted any more
         self._wrote = 0  # how many tokens the last block had, 0 where another strategy drafted it
         self._all_kept = False  # whether the target kept all of it and added a bonus
+        self._beyond: Tensor | None = None  # the choice at the position that the last block stopped before
 
     def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:
         """Keep the part of the last block that was kept; the rest of `kept_ids` is read in the next first pass."""
@@ -94,7 +95,8 @@ class ModelDrafter(Drafter):
             return Proposal((), note=self._off)
         if k <= room:
             return self._draft(k) if k else NOTHING
-        return replace(self._draft(room), note=f"k cut to {room}: the room left in the context of {self._model.name}")
+        block = self._draft(room)
+        return replace(block, note=block.note or f"k cut to {room}: the room left in the context of {self._model.name}")
 
     def close(self) -> None:
         self._context.close()
@@ -112,57 +114,18 @@ class ModelDrafter(Drafter):
 
     @torch.inference_mode()
     def _draft(self, k: int) -> Proposal:
-        settings = self._run.settings
         logits = self._context.forward(self._unread)
-        previous = self._common.restrict(logits[-2]).argmax() if self._all_kept else None
+        previous = self._previous(logits)
         self._unread = []
-        block = _Block(self._run, self._common)
-        token = block.next(logits[-1])
-        for _ in range(k - 1):
-            token = block.next(self._context.forward(token[None])[-1])
-        self._drafted, self._wrote = k - 1, k
-        return block.proposal(self._run.target.vocabulary, settings.telemetry, previous, k)
+        block = DrawnBlock(self._run, self._common)
+        read = block.fill(logits[-1], k, lambda token: self._context.forward(token[None])[-1])
+        proposal = block.proposal(previous, read + 1)
+        self._drafted, self._wrote = read, len(proposal.ids)
+        self._beyond = block.choice_after(self._wrote)
+        return proposal
 
-
-class _Block:
-    """The tokens of one proposal as they are drawn, all on the device."""
-
-    def __init__(self, run: Run, common: CommonVocabulary) -> None:
-        self._settings, self._common, self._draws = run.settings, common, run.draws
-        self._ids: list[Tensor] = []
-        self._probs: list[Tensor] = []
-        self._logits: list[Tensor] = []
-        counts = run.counts
-        self._seen = None if counts is None else counts.seen[: common.size].clone()
-        self._written = None if counts is None else counts.written[: common.size].clone()
-
-    def next(self, logits: Tensor) -> Tensor:
-        """Draw one token from the draft's logits (draft vocabulary,): an id ()."""
-        logits = self._common.restrict(logits).float()
-        self._logits.append(logits)
-        token = self._draw(self._penalised(logits))
-        self._ids.append(token)
-        if self._seen is not None:
-            one = torch.ones(1, device=token.device)
-            self._seen.index_add_(0, token[None], one)  # indexing with a token would make the host wait for it
-            self._written.index_add_(0, token[None], one)
-        return token
-
-    def proposal(self, vocabulary: int, telemetry: bool, previous: Tensor | None, passes: int) -> Proposal:
-        missing = vocabulary - self._common.size
-        probs = functional.pad(torch.stack(self._probs), (0, missing)) if self._probs else None
-        logits = torch.stack(self._logits) if telemetry else None
-        return Proposal(torch.stack(self._ids), probs, previous_choice=previous, logits=logits, passes=passes)
-
-    def _draw(self, logits: Tensor) -> Tensor:
-        if self._settings.greedy:
-            return logits.argmax(-1)
-        probs = distribution(logits, self._settings)
-        self._probs.append(probs)
-        return draw(probs[None], self._draws(1)).squeeze(0)
-
-    def _penalised(self, logits: Tensor) -> Tensor:
-        if self._seen is None:
-            return logits
-        nothing = torch.empty(0, dtype=torch.long, device=logits.device)
-        return penalise(logits[None], self._settings, self._seen, self._written, nothing).squeeze(0)
+    def _previous(self, logits: Tensor) -> Tensor | None:
+        """The draft's choice at the bonus position of the round before, after a full acceptance."""
+        if not self._all_kept:
+            return None
+        return self._common.restrict(logits[-2]).argmax() if self._beyond is None else self._beyond

@@ -40,9 +40,10 @@ class Proposal:
 
     `ids` (n,), 0 <= n <= k, on the target's device or as plain integers. `probs` (n, target vocabulary): the very
     distributions they were drawn from; None where nothing was drawn (one-hot). `parents` (n,): for a tree, the index
-    that each token follows (-1: the context). `sources` (n,): which source proposed each. `previous_choice`: the
-    draft's argmax at the bonus position of the round before. `logits` (n, vocabulary): the draft's own, for telemetry.
-    `note` says in words why there are fewer tokens than asked for.
+    that each token follows (-1: the context); siblings are tested in the order of their indexes, which must not depend
+    on what was drawn, and a sibling's row of `probs` is what it was drawn from given its elders. `sources` (n,): which
+    source proposed each. `previous_choice`: the draft's argmax at the bonus position of the round before. `logits`
+    (n, vocabulary): the draft's own, for telemetry. `note` says in words why there are fewer tokens than asked for.
     """
 
     ids: Tensor | Sequence[int]
@@ -62,6 +63,7 @@ NOTHING = Proposal(())
 class Seen:
     """A row for each position that the target has just computed; row j is what it said after `ids[j]`.
 
+    `parents` (m,): for a tree, the row that each row follows, -1 for what was kept before the first.
     `choices` (m, 8): its own best successors; `hidden` (m, width): its last hidden states; each None unless asked
     for in the strategy's `needs`.
     """

@@ -63,4 +63,4 @@ def _refusal(
     if ordinary:
         first = ordinary[0]
         text += f" in {len(ordinary)} of {len(ours)} tokens (id {first}: {ours[first]!r} and {theirs[first]!r})"
-    return text + ". Choose a draft of the target's own family."
+    return text + ". Choose a draft of the target's own family, or use this one as the draft 'cross-tokenizer'."

@@ -20,7 +20,7 @@ from specviz.metrics.theory import (
     teaching_speedup,
     tokens_per_round,
 )
-from specviz.metrics.words import acceptance_warning, counted, verdict
+from specviz.metrics.words import acceptance_warning, counted, holds_back, verdict
 
 __all__ = [
     "MAX_SEARCHED_K",
@@ -38,6 +38,7 @@ __all__ = [
     "counted",
     "expected_tokens",
     "explain",
+    "holds_back",
     "percent",
     "relative_cost",
     "speedup",

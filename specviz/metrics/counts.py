@@ -1,7 +1,8 @@
 """What one round adds to the counts; chains, trees and served rounds alike.
 
-`drafted` and the costs count nodes. A position is a depth: in a chain the two are the same. Needs verdicts and
-kinds only, so it also holds where the rejected tokens are not known.
+`drafted` and the costs count nodes. A position is a depth: in a chain the two are the same. So in a tree `tested`
+counts depths at which the target decided among siblings, not siblings, and alpha = accepted / tested is the chance
+that one of them was right. Needs verdicts and kinds only, so it also holds where the rejected tokens are not known.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ def _draft_numbers(lane: LaneTally) -> dict[str, Any]:
         "tau": _ratio(kept, lane.total("target_passes")),
         "coverage": _ratio(lane.drafting_rounds, lane.rounds),
         "mean_drafted": _ratio(drafted, lane.drafting_rounds),
+        "mean_depth": None if drafted is None else _ratio(lane.positions, lane.drafting_rounds),
         "mean_accepted": _ratio(lane.accepted, lane.drafting_rounds),
     }
 

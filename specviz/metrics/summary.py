@@ -39,13 +39,17 @@ class Summary:
     wasted_positions: int | None
 
     # rates: `acceptance` is accepted / drafted, `alpha` accepted / tested, `alpha_overlap` its low-variance form
-    # (mean of sum(min(p, q)) over tested positions), `tau` kept tokens a target pass, prefill left out
+    # (mean of sum(min(p, q)) over tested positions), `tau` kept tokens a target pass, prefill left out. In a tree
+    # `drafted` counts nodes and so alternatives that cannot all be accepted; a position is a depth, and `alpha` the
+    # chance that one of the nodes tested at a depth is right
     acceptance: float | None
     alpha: float | None
     alpha_overlap: float | None
     tau: float | None
     coverage: float | None
+    # of the rounds that drafted: drafted tokens, how deep they reach (in a chain the same), and how deep they held
     mean_drafted: float | None
+    mean_depth: float | None
     mean_accepted: float | None
     # by position, from 1: accepted there / rounds that reached it (conditional), or / rounds that drafted (vLLM's)
     accepted_per_position: tuple[float | None, ...]

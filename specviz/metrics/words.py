@@ -36,6 +36,20 @@ def acceptance_warning(summary: Summary) -> str | None:
     return f"Every tested draft token was accepted ({of}): usual only for a draft like its target, or copied text."
 
 
+def holds_back(summary: Summary) -> str | None:
+    """What would speed up most a lane that is not slower, as a sentence; a loss has its reason in the verdict.
+
+    None where that is not known, or promises no more than was measured.
+    """
+    because, speedup = summary.because, summary.speedup
+    if because is None or speedup is None or _slower(speedup) or summary.finish_reason == "error":
+        return None
+    best = because.would_be
+    if best is not None and (best <= speedup or times(best) == times(speedup)):
+        return None
+    return f"What holds it back most: {because.sentence}."
+
+
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """ "1 token", "2 tokens"."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
@@ -59,11 +73,14 @@ def _speed(summary: Summary) -> str:
     texts_differ = summary.comparison in (Comparison.SAMPLED, Comparison.SETTINGS)
     per_token = " per token" if texts_differ else ""
     shown = times(summary.speedup)
-    if shown == "1.00x":
-        return f"{shown}{per_token}: as fast as standard decoding"
-    if summary.speedup > 1:
-        return f"{shown} faster{per_token}"
-    return f"{shown}{per_token}: slower{_reason(summary)}"
+    if _slower(summary.speedup):
+        return f"{shown}{per_token}: slower{_reason(summary)}"
+    return f"{shown}{per_token}: as fast as standard decoding" if shown == "1.00x" else f"{shown} faster{per_token}"
+
+
+def _slower(speedup: float) -> bool:
+    """Whether a speed-up is below 1 as it is shown."""
+    return speedup < 1 and times(speedup) != "1.00x"
 
 
 def _reason(summary: Summary) -> str:

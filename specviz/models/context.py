@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from specviz.errors import ContextError
+from specviz.errors import ContextError, InputError
+from specviz.models.masks import TreeRows
+from specviz.trees import Tree
 
 if TYPE_CHECKING:
     from specviz.models.cache import KVCache
@@ -31,18 +33,19 @@ class Context:
     def forward(self, ids: Tensor | Sequence[int], parents: Sequence[int] | None = None, hidden: bool = False) -> Any:
         """One pass over `ids` (w,): logits `(w, vocabulary)`; row i is what the model says after ids[i].
 
-        All w rows are kept until `keep` or `rewind` says otherwise. With `hidden`, a pair with the last hidden
-        states `(w, width)`. Raises ContextError beyond the capacity, and for `parents`.
+        In a tree `parents` (w,) gives the row that each row follows, -1 for the kept entries; a row then sees these
+        and its own ancestors, and its position is their number. All w rows are kept until `keep` or `rewind` says
+        otherwise. With `hidden`, a pair with the last hidden states `(w, width)`. Raises ContextError beyond the
+        capacity and InputError for parents that are no tree.
         """
-        if parents is not None:
-            raise ContextError("Drafting a tree is not built yet: propose a chain of tokens (parents=None).")
         ids = self._tensor(ids)
+        tree = None if parents is None else _tree(parents, len(ids))
         if self.length + len(ids) > self.capacity:
             raise ContextError(
                 f"This context holds {self.capacity} tokens; {self.length + len(ids)} do not fit into it."
             )
         width = self.model.strict_width or len(ids)
-        parts = [self._run(part, offset * width, hidden) for offset, part in enumerate(ids.split(width))]
+        parts = [self._run(part, piece * width, hidden, tree) for piece, part in enumerate(ids.split(width))]
         self._pass_start = self.length
         self.length += len(ids)
         if not hidden:
@@ -70,14 +73,16 @@ class Context:
 
     @torch.inference_mode()
     def keep(self, rows: int | Sequence[int]) -> None:
-        """Of the last pass keep these rows, moved together, and drop the rest; a number keeps the first so many."""
+        """Of the last pass keep these rows, moved together, and drop the rest; a number keeps the first so many.
+
+        Rows are in ascending order, as a path through a tree is.
+        """
         if not isinstance(rows, int):
-            if list(rows) == list(range(len(rows))):
-                rows = len(rows)
-            else:
-                source = self._pass_start + torch.tensor(list(rows), device=self.model.device)
-                self._live().move(source, self._pass_start)
-                rows = len(rows)
+            moved = [row for place, row in enumerate(rows) if row != place]  # what lies in its place stays there
+            if moved:
+                source = self._pass_start + torch.tensor(moved, device=self.model.device)
+                self._live().move(source, self._pass_start + len(rows) - len(moved))
+            rows = len(rows)
         self.length = self._pass_start + rows
         self._pass_start = self.length
 
@@ -108,10 +113,12 @@ class Context:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, ids: Tensor, offset: int, hidden: bool) -> Any:
+    def _run(self, ids: Tensor, offset: int, hidden: bool, tree: Tree | None) -> Any:
         """A pass over `ids` (w,), `offset` slots behind the kept entries; what padding added is cut off again."""
         start = torch.full((), self.length + offset, device=self.model.device)  # filled there: no copy, no waiting
-        output = self.model.executor.run(self.model.pad(ids), start, self._live(), 0, hidden)
+        padded = self.model.pad(ids)
+        rows = () if tree is None else (TreeRows.of(tree, offset, offset + len(ids), len(padded), ids.device),)
+        output = self.model.executor.run(padded, start, self._live(), 0, hidden, *rows)
         if hidden:
             return output[0][: len(ids)], output[1][: len(ids)]
         return output[: len(ids)]
@@ -123,3 +130,11 @@ class Context:
 
     def _tensor(self, ids: Tensor | Sequence[int]) -> Tensor:
         return torch.as_tensor(ids, dtype=torch.long, device=self.model.device)
+
+
+def _tree(parents: Sequence[int], rows: int) -> Tree | None:
+    """The tree of a pass; None for a chain, which the plain causal mask serves."""
+    tree = Tree(tuple(parents))
+    if len(tree) != rows:
+        raise InputError(f"A pass over {rows} tokens was given the parents of {len(tree)}.")
+    return None if tree.is_chain else tree

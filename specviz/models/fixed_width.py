@@ -1,7 +1,8 @@
 """Passes of a few fixed widths over static inputs: on CUDA each is captured once as a graph and replayed.
 
 At 0.5 to 3 B parameters a pass on a GPU is bound by the launching of its kernels; a replay launches them all at once.
-The code is the same on every device, free of host syncs; where there are no graphs the static inputs are simply run.
+The mask is one of these inputs, so one graph a width serves chains and trees alike. The code is the same on every
+device, free of host syncs; where there are no graphs the static inputs are simply run.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from specviz.models.cache import KVCache
+from specviz.models.masks import TreeRows
 
 # A standard step, and verify passes of k + 1 tokens padded to the next.
 WIDTHS = (1, 2, 3, 5, 9, 17, 33, 65)
@@ -55,14 +57,17 @@ class FixedWidthExecutor:
             self.run(ids, torch.zeros((), dtype=torch.long, device=self._inner.device), cache)
         self.capture_seconds += time.perf_counter() - start
 
-    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any:
+    def run(
+        self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False,
+        tree: TreeRows | None = None,
+    ) -> Any:  # fmt: skip
         width = next_width(len(ids))
-        if rows or hidden or width is None:
-            return self._inner.run(ids, start, cache, rows, hidden)
+        if rows or hidden or width is None or (tree is not None and not tree.whole):
+            return self._inner.run(ids, start, cache, rows, hidden, tree)
         if width not in cache.passes:
             cache.passes[width] = _Pass(self._inner, cache, width)
         one = cache.passes[width]
-        one.fill(ids, start)
+        one.fill(ids, start, tree)
         if one.graph is None and self._captures:
             self._capture(one)
         return one.run()[: len(ids)]
@@ -84,19 +89,30 @@ class FixedWidthExecutor:
 
 
 class _Pass:
-    """One width over one cache: static ids and start, and the logits that a replay leaves."""
+    """One width over one cache: static ids, start and tree, and the logits that a replay leaves."""
 
     def __init__(self, inner: Any, cache: KVCache, width: int) -> None:
         self._inner, self._cache = inner, cache
         self._ids = torch.zeros(width, dtype=torch.long, device=inner.device)
         self._start = torch.zeros((), dtype=torch.long, device=inner.device)
+        self._chain = _chain(width, inner.device)
+        self._tree = _chain(width, inner.device)
+        self._holds_chain = True
         self._logits: Tensor | None = None
         self.graph: torch.cuda.CUDAGraph | None = None
 
-    def fill(self, ids: Tensor, start: Tensor) -> None:
+    def fill(self, ids: Tensor, start: Tensor, tree: TreeRows | None) -> None:
         self._ids[: len(ids)].copy_(ids)
         self._ids[len(ids) :].zero_()
         self._start.copy_(start)
+        if tree is not None or not self._holds_chain:
+            self._tree.ancestors.copy_(self._chain.ancestors)
+            self._tree.depths.copy_(self._chain.depths)
+        if tree is not None:
+            count = len(tree.depths)
+            self._tree.ancestors[:count, :count].copy_(tree.ancestors)
+            self._tree.depths[:count].copy_(tree.depths)
+        self._holds_chain = tree is None
 
     def run(self) -> Tensor:
         """Logits (width, vocabulary) of the inputs filled in."""
@@ -120,4 +136,10 @@ class _Pass:
         self.graph = graph
 
     def _eager(self) -> Tensor:
-        return self._inner.run(self._ids, self._start, self._cache)
+        return self._inner.run(self._ids, self._start, self._cache, tree=self._tree)
+
+
+def _chain(width: int, device: torch.device) -> TreeRows:
+    """A chain as a tree: each row follows the one before it."""
+    ancestors = torch.ones(width, width, dtype=torch.bool, device=device).tril_()
+    return TreeRows(ancestors, torch.arange(width, device=device))

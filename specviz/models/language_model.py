@@ -21,6 +21,7 @@ from specviz.models.checks import check_architecture, check_rewind, probe_logits
 from specviz.models.context import Context
 from specviz.models.device import use_available_cores
 from specviz.models.fixed_width import FixedWidthExecutor
+from specviz.models.masks import TreeRows
 from specviz.models.native import NativeExecutor, supports, supports_int4
 from specviz.models.plain import PlainExecutor, twin_of
 from specviz.models.strict import MAX_STRICT_WIDTH, strict_cost, strict_width
@@ -42,7 +43,10 @@ class Executor(Protocol):
 
     def new_cache(self, capacity: int) -> KVCache: ...
 
-    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any: ...
+    def run(
+        self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False,
+        tree: TreeRows | None = None,
+    ) -> Any: ...  # fmt: skip
 
     def first_layers(self, count: int) -> Executor: ...
 

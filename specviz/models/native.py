@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from specviz.models.cache import KVCache
 from specviz.models.linear import Int4Linear, Linear, PlainLinear, int4_fits, make_linear
-from specviz.models.masks import causal_mask
+from specviz.models.masks import TreeRows, causal_mask, positions
 from specviz.models.plain import sliding_window
 from specviz.models.release import release
 
@@ -168,14 +168,17 @@ class NativeExecutor:
     def new_cache(self, capacity: int) -> KVCache:
         return KVCache(len(self._layers), capacity)
 
-    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any:
+    def run(
+        self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False,
+        tree: TreeRows | None = None,
+    ) -> Any:  # fmt: skip
         """Logits `(w, vocabulary)` of a pass over `ids` (w,) behind `start` () entries; the last `rows` only, if set.
 
         With `hidden`, the pair of logits and the last hidden states `(w, width)`.
         """
         slots = start + torch.arange(len(ids), device=ids.device)
-        turn = self._turn(slots, cache.capacity)
-        masks = self._masks(slots, cache.capacity)
+        turn = self._turn(positions(slots, tree), cache.capacity)
+        masks = self._masks(slots, cache.capacity, tree)
         states = functional.embedding(ids, self._embedding)
         for index, layer in enumerate(self._layers):
             attended = self._attend(index, layer, states, turn, masks[layer.window], slots, cache)
@@ -221,24 +224,25 @@ class NativeExecutor:
         queries, keys = turned.split((self._shape.heads, self._shape.groups), 1)
         return torch.cat([self._normalise(queries, layer.q_norm), self._normalise(keys, layer.k_norm)], 1)
 
-    def _masks(self, slots: Tensor, capacity: int) -> dict[int | None, Tensor]:
+    def _masks(self, slots: Tensor, capacity: int, tree: TreeRows | None) -> dict[int | None, Tensor]:
         """A mask for each window that a layer has, its rows repeated for the folded heads."""
         fold = self._shape.heads // self._shape.groups
         windows = {layer.window for layer in self._layers}
         dtype = self._embedding.dtype
-        return {window: causal_mask(slots, capacity, dtype, window).repeat(1, 1, fold, 1) for window in windows}
+        masks = {window: causal_mask(slots, capacity, dtype, window, tree) for window in windows}
+        return {window: mask.repeat(1, 1, fold, 1) for window, mask in masks.items()}
 
-    def _turn(self, slots: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
+    def _turn(self, places: Tensor, capacity: int) -> tuple[Tensor, Tensor]:
         """Cosines and signed sines of the rows' positions, each (w, 1, width)."""
         if len(self._cosines) < min(capacity, self._shape.limit):
             self._grow_tables(capacity)
-        positions = slots.clamp_max(len(self._cosines) - 1)
-        return self._cosines[positions][:, None], self._sines[positions][:, None]
+        places = places.clamp_max(len(self._cosines) - 1)
+        return self._cosines[places][:, None], self._sines[places][:, None]
 
     def _grow_tables(self, capacity: int) -> None:
         count = min(self._shape.limit, 1 << (capacity - 1).bit_length())
-        positions = torch.arange(count, device=self._embedding.device)[None]
-        cosines, sines = self._rotary(self._embedding[:1], positions)
+        places = torch.arange(count, device=self._embedding.device)[None]
+        cosines, sines = self._rotary(self._embedding[:1], places)
         half = self._shape.width // 2
         self._cosines = cosines[0]
         # x * cos + roll(x) * sin with the first half's sines negated is the rotation of both halves

@@ -15,7 +15,7 @@ from transformers import Cache
 from transformers.cache_utils import CacheLayerMixin
 
 from specviz.models.cache import KVCache
-from specviz.models.masks import causal_mask
+from specviz.models.masks import TreeRows, causal_mask, positions
 
 
 class PlainExecutor:
@@ -52,7 +52,10 @@ class PlainExecutor:
     def new_cache(self, capacity: int) -> KVCache:
         return KVCache(self.layers, capacity)
 
-    def run(self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False) -> Any:
+    def run(
+        self, ids: Tensor, start: Tensor, cache: KVCache, rows: int = 0, hidden: bool = False,
+        tree: TreeRows | None = None,
+    ) -> Any:  # fmt: skip
         """Logits `(w, vocabulary)` of a pass over `ids` (w,) behind `start` () entries; the last `rows` only, if set.
 
         With `hidden`, the pair of logits and the last hidden states `(w, width)`.
@@ -64,8 +67,8 @@ class PlainExecutor:
             arguments["logits_to_keep"] = rows
         output = self.module(
             input_ids=ids[None],
-            position_ids=slots.clamp_max(self._limit - 1)[None],
-            attention_mask=self._mask(slots, cache.capacity),
+            position_ids=positions(slots, tree).clamp_max(self._limit - 1)[None],
+            attention_mask=self._mask(slots, cache.capacity, tree),
             use_cache=True,
             return_dict=True,
             output_hidden_states=hidden,
@@ -74,14 +77,14 @@ class PlainExecutor:
         logits = output.logits[0]
         return (logits, output.hidden_states[-1][0]) if hidden else logits
 
-    def _mask(self, slots: Tensor, capacity: int) -> Tensor | dict[str, Tensor]:
+    def _mask(self, slots: Tensor, capacity: int, tree: TreeRows | None) -> Tensor | dict[str, Tensor]:
         dtype = self.module.dtype
         if self._window is None:
-            return causal_mask(slots, capacity, dtype)
-        windowed = causal_mask(slots, capacity, dtype, self._window)
+            return causal_mask(slots, capacity, dtype, tree=tree)
+        windowed = causal_mask(slots, capacity, dtype, self._window, tree)
         if len(set(self._kinds)) <= 1:
             return windowed
-        return {"full_attention": causal_mask(slots, capacity, dtype), "sliding_attention": windowed}
+        return {"full_attention": causal_mask(slots, capacity, dtype, tree=tree), "sliding_attention": windowed}
 
 
 class _Bridge(Cache):

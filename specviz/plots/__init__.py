@@ -1,7 +1,8 @@
 """Report figures of a finished or loaded race: trace -> table of numbers -> plotly figure, returned and never shown.
 
 Each figure has a sibling `*_table` with the very numbers it draws. All take an iterable of events; a race without the
-numbers gives an empty table and a figure that says so. Never imports torch, transformers or gradio.
+numbers gives an empty table and a figure that says so. Figures call lanes by the short names of `plots.names`, tables
+by their own. Never imports torch, transformers or gradio.
 """
 
 from specviz.plots.figures import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 
 import pandas as pd
@@ -9,8 +10,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from specviz.plots import tables
+from specviz.plots.names import short_names
 from specviz.plots.theme import PHASES, Look, Theme, blank, dress_axes, label, lane_look, phase_look, say
-from specviz.traces import Event, RaceStarted
+from specviz.traces import Event
 
 NOTHING_DRAFTED = "No lane has drafted a token."
 NO_ROUNDS = "No lane has finished a round."
@@ -47,7 +49,7 @@ def speedup_by_k(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
     """Predicted speed-up for each k, from the lane's acceptance and costs, with the measured one marked."""
     events = tuple(events)
     table = tables.speedup_by_k_table(events)
-    figure = blank("Speed-up over k: predicted and measured", "k, drafted tokens a round", "speed-up", theme)
+    figure = blank("Speed-up over k", "k, drafted tokens a round", "speed-up", theme)
     for name, look, rows in _lanes(events, table, theme):
         predicted, measured = (rows[rows["kind"] == kind] for kind in ("predicted", "measured"))
         if len(predicted):
@@ -63,24 +65,26 @@ def speedup_by_k(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
 
 def passes_per_token(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
     """Forward passes of target and draft for each kept token."""
-    table = tables.passes_per_token_table(events)
+    events = tuple(events)
+    table, names = tables.passes_per_token_table(events), short_names(events)
     figure = blank("Passes for each kept token", "", "passes a token", theme)
-    names = [label(name) for name in table["lane"]]
+    lanes = ["<br>".join(textwrap.wrap(label(names[name]), 14, break_long_words=False)) for name in table["lane"]]
     for column, phase in (("target", "verify"), ("draft", "draft")):
         look = phase_look(phase, theme)
-        figure.add_bar(x=names, y=table[column], name=f"{column} passes", marker=look.bar())
-    figure.update_xaxes(type="category")
+        figure.add_bar(x=lanes, y=table[column], name=f"{column} passes", marker=look.bar())
+    figure.update_xaxes(type="category", tickangle=0)
     return _or_say(figure, table, NO_ROUNDS)
 
 
 def seconds_by_round(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
     """Where each round's time went, drafting, verifying and the rest stacked; one row a lane, one scale."""
-    table = tables.seconds_by_round_table(events)
+    events = tuple(events)
+    table, shorts = tables.seconds_by_round_table(events), short_names(events)
     figure = blank("Seconds of each round", "round", "seconds", theme)
     if table.empty:
         return say(figure, NO_ROUNDS)
     names = list(dict.fromkeys(table["lane"]))
-    titles = [label(name) for name in names]
+    titles = [label(shorts[name]) for name in names]
     # the gap between rows must shrink with their number
     rows = make_subplots(rows=len(names), shared_yaxes="all", subplot_titles=titles, vertical_spacing=0.3 / len(names))
     rows.update_layout(figure.layout, barmode="stack", height=140 + 180 * len(names))
@@ -105,12 +109,11 @@ def tokens_by_time(events: Iterable[Event], theme: Theme = "light") -> go.Figure
 
 
 def _lanes(events: tuple[Event, ...], table: pd.DataFrame, theme: Theme) -> Iterator[tuple[str, Look, pd.DataFrame]]:
-    """Lanes that the table has rows of, each with the look of its place in the header."""
-    header = next((event.header for event in events if isinstance(event, RaceStarted)), None)
-    for number, lane in enumerate(header.lanes if header else ()):
-        rows = table[table["lane"] == lane.name]
+    """Short names of lanes that the table has rows of, each with the look of its place in the header."""
+    for number, (name, short) in enumerate(short_names(events).items()):
+        rows = table[table["lane"] == name]
         if len(rows):
-            yield lane.name, lane_look(number, theme), rows
+            yield short, lane_look(number, theme), rows
 
 
 def _line(figure: go.Figure, x: pd.Series, y: pd.Series, name: str, line: dict, symbol: str) -> None:

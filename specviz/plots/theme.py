@@ -66,6 +66,7 @@ def blank(title: str, x: str, y: str, theme: Theme) -> go.Figure:
         paper_bgcolor=CLEAR,
         plot_bgcolor=CLEAR,
         legend={"orientation": "h", "y": -0.25, "bgcolor": CLEAR},
+        modebar={"bgcolor": CLEAR, "color": inks["text"], "activecolor": inks["text"]},
         margin={"l": 60, "r": 20, "t": 50, "b": 60},
         barmode="group",
         height=420,

@@ -91,17 +91,33 @@ class Controls:
         sources = offer.drafts(form.target)
         updates: list[Any] = [shown, gr.update(visible=not all(shown))]
         for lane, choice, visible in zip(self.lanes, choices, shown, strict=True):
-            updates += [*lane.write(choice, sources), *lane.look(choice.strategy, visible)]
+            updates += [*lane.write(choice, sources), *lane.look(choice, visible)]
         return updates
 
 
 def build_controls(offer: Offer, form: Form) -> Controls:
-    """The column, standing at `form`."""
+    """The column, standing at `form`: its fields, which scroll where they are many, and the buttons below them."""
+    with gr.Column(elem_classes="fields", min_width=0):
+        preset, expect, prompt = _prompt(form)
+        target, chat = _target(offer, form)
+        lanes, shown = _lanes(offer, form)
+        add = gr.Button("+ add a lane", elem_classes="add-lane", elem_id="add-lane")
+        settings = setting_controls(form.settings)
+        with settings.more:
+            label = "How the target's weights are run"
+            weights = gr.Dropdown(WEIGHTS, value=form.weights, label=label, elem_id="weights")
+    return Controls(preset, expect, prompt, chat, target, lanes, shown, add, settings, weights, *_buttons())
+
+
+def _prompt(form: Form) -> tuple[gr.Radio, TextLine, gr.Textbox]:
     prompt = gr.Textbox(
         form.prompt, label="Prompt", lines=4, max_lines=9, max_length=MAX_PROMPT_CHARACTERS, elem_id="prompt"
     )
     preset = gr.Radio(list(presets()), label="Examples", elem_classes="chips", elem_id="presets")
-    expect = TextLine(elem_classes="hint", elem_id="expect")
+    return preset, TextLine(elem_classes="hint", elem_id="expect"), prompt
+
+
+def _target(offer: Offer, form: Form) -> tuple[gr.Dropdown, gr.Radio]:
     target = gr.Dropdown(
         offer.targets(),
         value=form.target,
@@ -109,19 +125,18 @@ def build_controls(offer: Offer, form: Form) -> Controls:
         allow_custom_value=offer.limits.sources is None,
         elem_id="target",
     )
-    chat = gr.Radio([CHAT, RAW], value=CHAT, label="Prompt goes in as", elem_classes="chips", elem_id="chat")
-    lanes, shown = _lanes(offer, form)
-    add = gr.Button("+ add a lane", elem_classes="add-lane", elem_id="add-lane")
-    settings = setting_controls(form.settings)
-    with settings.more:
-        weights = gr.Dropdown(WEIGHTS, value=form.weights, label="How the target's weights are run", elem_id="weights")
+    return target, gr.Radio([CHAT, RAW], value=CHAT, label="Prompt goes in as", elem_classes="chips", elem_id="chat")
+
+
+def _buttons() -> tuple[gr.Button, gr.Button, gr.Button, gr.Button]:
+    """Run, Stop, Reset and the link."""
     with gr.Row(elem_classes="run-row"):
         run = gr.Button("Run", variant="primary", scale=3, min_width=110, elem_id="run")
         stop = gr.Button("Stop", interactive=False, scale=1, min_width=70, elem_id="stop")
     with gr.Row(elem_classes="small-row"):
         link = gr.Button("Copy a link to this setup", size="sm", elem_classes="quiet", elem_id="link", min_width=120)
         reset = gr.Button("Reset", size="sm", elem_classes="quiet", elem_id="reset", min_width=60, scale=0)
-    return Controls(preset, expect, prompt, chat, target, lanes, shown, add, settings, weights, run, stop, reset, link)
+    return run, stop, reset, link
 
 
 def _lanes(offer: Offer, form: Form) -> tuple[tuple[LaneControls, ...], gr.State]:

@@ -9,14 +9,17 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from specviz.catalog import Catalog, Model, Profile
-from specviz.errors import SpecvizError
+from specviz.drafts import strategies
+from specviz.errors import InputError, SpecvizError
 from specviz.settings import Settings
-from specviz.ui.presets import presets
+from specviz.ui.complaints import complaints
+from specviz.ui.presets import Preset, presets
 from specviz.ui.request import Limits, RaceRequest, draft_argument, make_request
 
 # of Settings; k and k_policy belong to a lane
 SHARED = tuple(spec.name for spec in fields(Settings) if spec.name not in ("k", "k_policy"))
 NATIVE = "native"
+FIXED = Settings().k_policy
 # (label, source)
 Source = tuple[str, str]
 
@@ -29,11 +32,13 @@ class LaneChoice:
     source: str = ""
     k: Any = 4
     options: tuple[tuple[str, Any], ...] = ()
+    k_policy: str = FIXED
 
     @property
     def argument(self) -> str:
         """The lane as it would be typed on the command line."""
-        return draft_argument(self.strategy, self.source, self.k, self.options)
+        policy = () if self.k_policy == FIXED else (("k_policy", self.k_policy),)
+        return draft_argument(self.strategy, self.source, self.k, (*self.options, *policy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +56,25 @@ class Form:
     weights: str = NATIVE
 
     def request(self, limits: Limits) -> RaceRequest:
-        """Raises SpecvizError, in a sentence, for whatever cannot be run."""
+        """Raises SpecvizError for what cannot be run: a line for each field that holds what it may not."""
+        wrong = complaints(self, limits)
+        if wrong:
+            raise InputError("\n".join(wrong))
         drafts = [lane.argument for lane in self.lanes]
         target = self.target if self.weights == NATIVE else f"{self.target}#{self.weights}"
         return make_request(self.prompt, drafts, target, self.settings, self.chat, limits)
 
 
-def apply_preset(form: Form, name: str) -> Form:
-    """The form with a preset's prompt and settings; greedy unless the preset says otherwise."""
+def apply_preset(form: Form, name: str, offer: Offer) -> tuple[Form, str]:
+    """The form with a preset's prompt, settings and draft in the first lane, and what to expect of it.
+
+    Greedy unless the preset says otherwise; other lanes stay, but none is raced against itself.
+    """
     preset = presets()[name]
+    lane, expect = offer.way(preset, form)
+    lanes = (lane, *(other for other in form.lanes[1:] if other.argument != lane.argument))
     settings = {**form.settings, "temperature": 0.0, **preset.settings}
-    k = settings.pop("k", None)
-    lanes = form.lanes if k is None else (replace(form.lanes[0], k=k), *form.lanes[1:])
-    return replace(form, prompt=preset.prompt, settings=settings, lanes=lanes)
+    return replace(form, prompt=preset.prompt, settings=settings, lanes=lanes), expect
 
 
 class Offer:
@@ -76,16 +87,16 @@ class Offer:
 
     def targets(self) -> list[Source]:
         """Every target; one that was named at the start comes first."""
-        listed = [(model.label, model.source) for model in self.catalog.targets_for(self.profile)]
+        listed = [(_label(model), model.source) for model in self.catalog.targets_for(self.profile)]
         return listed if self._model(self.target) else [(self.target, self.target), *listed]
 
     def drafts(self, target: str) -> list[Source]:
         """The models that speak the target's tokens; what else speaks against one is in its label."""
         model = self._model(target)
         if model is None:
-            return [(other.label, other.source) for other in self.catalog.models.values()]
+            return [(_label(other), other.source) for other in self.catalog.models.values()]
         return [
-            (choice.model.label + ("" if choice.fits else f" ({choice.reason})"), choice.model.source)
+            (_label(choice.model) + ("" if choice.fits else f" ({choice.reason})"), choice.model.source)
             for choice in self.catalog.drafts_for(model, self.profile)
             if choice.model.tokenizer == model.tokenizer
         ]
@@ -98,19 +109,50 @@ class Offer:
             return LaneChoice("prompt-lookup", k=self.profile.k)
         return LaneChoice("draft-model", self.catalog.model(pair.draft).source, pair.k)
 
+    def way(self, preset: Preset, form: Form) -> tuple[LaneChoice, str]:
+        """A preset's lane for the form's target, and what to expect of it: the first way that can be had."""
+        for way in preset.ways:
+            source = self._source(way.draft, form)
+            if source is not None:
+                return LaneChoice(way.draft, source, way.k), way.expect
+        raise InputError(f"The preset '{preset.name}' has no draft for the target '{form.target}'; choose another.")
+
     def first_form(self) -> Form:
-        """What the column says before anybody has touched it: the first preset, on this machine's target."""
+        """What the column says before anybody has touched it: a preset for the draft to begin with, on its target."""
         values = {name: getattr(Settings(), name) for name in SHARED}
-        form = Form("", self.target, (self.first_lane(self.target),), True, values)
-        return self.cut(apply_preset(form, next(iter(presets()))))
+        lane = self.first_lane(self.target)
+        suited = [name for name, preset in presets().items() if preset.ways[0].draft == lane.strategy]
+        form, _ = apply_preset(Form("", self.target, (lane,), True, values), suited[0], self)
+        return self.cut(form)
 
     def cut(self, form: Form) -> Form:
         """The form with no more new tokens than this machine allows."""
         tokens = min(form.settings["max_new_tokens"], self.limits.max_new_tokens)
         return replace(form, settings={**form.settings, "max_new_tokens": tokens})
 
+    def _source(self, strategy: str, form: Form) -> str | None:
+        """The model that `strategy` would draft with, "" where it needs none; None where it needs one and has none."""
+        if not strategies()[strategy].takes_model:
+            return ""
+        first = form.lanes[0] if form.lanes else None
+        return first.source if first and first.strategy == strategy and first.source else self._small_model(form.target)
+
+    def _small_model(self, target: str) -> str | None:
+        """A model to draft for `target`: of the catalogue's pair, else the smallest that fits and needs no token."""
+        model = self._model(target)
+        if model is None:
+            return None
+        pairs = [self.catalog.model(pair.draft) for pair in self.catalog.pairs_for(model)]
+        fitting = [choice.model for choice in self.catalog.drafts_for(model, self.profile) if choice.fits]
+        return next((draft.source for draft in (*pairs, *fitting) if draft in pairs or not draft.gated), None)
+
     def _model(self, target: str) -> Model | None:
         try:
             return self.catalog.model_of(target)
         except SpecvizError:  # half-typed: Run will say so
             return None
+
+
+def _label(model: Model) -> str:
+    """The model's title, short enough for a narrow column."""
+    return f"{model.title} (gated)" if model.gated else model.title

@@ -42,11 +42,14 @@ class FormEvents:
         controls = self._controls
         preset = [controls.preset, *controls.inputs]
         controls.preset.input(self._use_preset, preset, [controls.expect, *controls.written], **LIGHT)
-        controls.prompt.input(lambda: (None, QUIET), None, [controls.preset, controls.expect], **LIGHT)
+        told = [controls.preset, controls.expect]
+        for changed in (controls.prompt, controls.target, controls.lanes[0].strategy, controls.lanes[0].source):
+            changed.input(lambda: (None, QUIET), None, told, **LIGHT)  # what was to be expected is so no more
         self._on(controls.target.input, lambda form: replace(form, lanes=self._first_lanes(form.target)))
         self._on(controls.add.click, lambda form: replace(form, lanes=(*form.lanes, self._another(form))))
         for index, lane in enumerate(controls.lanes):
             self._on(lane.strategy.input, lambda form: form)
+            lane.policy.wire(**LIGHT)
             if lane.remove is not None:
                 lane.remove.click(self._remover(index), controls.inputs, controls.lanes_written, **LIGHT)
         for component in controls.settings.inputs:
@@ -85,8 +88,8 @@ class FormEvents:
     def _use_preset(self, name: str | None, *values: Any) -> list[Any]:
         if name not in presets():
             return [gr.skip()] * (1 + len(self._controls.written))
-        form = self._offer.cut(apply_preset(self._controls.read(values), name))
-        return [info(presets()[name].expect), *self._controls.write(form, self._offer)]
+        form, expect = apply_preset(self._controls.read(values), name, self._offer)
+        return [info(expect), *self._controls.write(self._offer.cut(form), self._offer)]
 
     def _first_lanes(self, target: str) -> tuple[LaneChoice, ...]:
         return (self._offer.first_lane(target),)

@@ -15,6 +15,8 @@ import gradio as gr
 from specviz.drafts import Option, Strategy, strategies
 from specviz.settings import MAX_K
 from specviz.ui.form import LaneChoice, Source
+from specviz.ui.labels import draft_label, model_label
+from specviz.ui.policy_control import PolicyControl, policy_control
 from specviz.ui.text_line import QUIET, Line, TextLine, info
 
 
@@ -31,6 +33,7 @@ class LaneControls:
     strategy: gr.Dropdown
     source: gr.Dropdown
     k: gr.Slider
+    policy: PolicyControl
     options: dict[str, tuple[tuple[Option, Any], ...]]
     groups: dict[str, gr.Accordion]
     help: TextLine
@@ -39,50 +42,51 @@ class LaneControls:
     @property
     def inputs(self) -> list[Any]:
         """The components that `read` takes the values of, in its order."""
-        return [self.strategy, self.source, self.k, *(part for pairs in self.options.values() for _, part in pairs)]
+        options = (part for pairs in self.options.values() for _, part in pairs)
+        return [self.strategy, self.source, self.k, *self.policy.inputs, *options]
 
     @property
     def looks(self) -> list[Any]:
         """The components that `look` updates, in its order."""
-        return [self.group, *self.groups.values(), self.help]
+        return [self.group, *self.groups.values(), self.policy.fold, self.help]
 
     def read(self, values: Sequence[Any]) -> LaneChoice:
         """What the values of `inputs` say."""
-        strategy, source, k, *rest = values
+        strategy, source, k, name, level, *rest = values
         names = [(owner, option) for owner, pairs in self.options.items() for option, _ in pairs]
         options = tuple(
             (option.name, value)
             for (owner, option), value in zip(names, rest, strict=True)
             if owner == strategy and value != option.default
         )
-        return LaneChoice(str(strategy), str(source or "").strip() if _takes_model(strategy) else "", k, options)
+        model = str(source or "").strip() if _takes_model(strategy) else ""
+        return LaneChoice(str(strategy), model, k, options, self.policy.read((name, level)))
 
     def write(self, choice: LaneChoice, sources: Sequence[Source]) -> list[Any]:
         """Updates of `inputs` that say `choice`, its model to be chosen from `sources`; other options are as usual."""
         chosen = dict(choice.options)
         seen = _takes_model(choice.strategy)
         source = gr.update(value=choice.source or None, choices=list(sources), visible=seen)
-        values = [choice.strategy, source, choice.k]
+        values = [choice.strategy, source, choice.k, *self.policy.write(choice.k_policy)]
         for owner, pairs in self.options.items():
             mine = chosen if owner == choice.strategy else {}
             values += [mine.get(option.name, option.default) for option, _ in pairs]
         return values
 
-    def look(self, strategy: str, visible: bool) -> list[Any]:
-        """Updates of `looks`: only what belongs to `strategy` is seen."""
-        groups = [gr.update(visible=name == strategy) for name in self.groups]
-        return [gr.update(visible=visible), *groups, help_line(strategy)]
+    def look(self, choice: LaneChoice, visible: bool) -> list[Any]:
+        """Updates of `looks`: only what belongs to the choice's strategy is seen."""
+        groups = [gr.update(visible=name == choice.strategy) for name in self.groups]
+        return [gr.update(visible=visible), *groups, self.policy.look(choice.k_policy), help_line(choice.strategy)]
 
 
 def lane_controls(number: int, choice: LaneChoice, sources: Sequence[Source], shown: bool) -> LaneControls:
     """Build the controls of lane `number`, from 1, standing at `choice`."""
-    suffix = "" if number == 1 else f" {number}"
     with gr.Column(visible=shown, elem_classes="lane-controls", elem_id=f"lane-{number}", min_width=0) as group:
         with gr.Row(elem_classes="lane-head"):
             strategy = gr.Dropdown(
                 [(kind.label, name) for name, kind in drafting().items()],
                 value=choice.strategy,
-                label=f"Draft{suffix}",
+                label=draft_label(number),
                 min_width=150,
             )
             remove = None
@@ -92,14 +96,15 @@ def lane_controls(number: int, choice: LaneChoice, sources: Sequence[Source], sh
         source = gr.Dropdown(
             list(sources),
             value=choice.source or None,
-            label=f"Draft model{suffix}",
+            label=model_label(number),
             info="one of the list, or hub:ID, path:FOLDER, gguf:FILE",
             allow_custom_value=True,
             visible=_takes_model(choice.strategy),
         )
         options, groups = _options(choice)
         k = gr.Slider(0, MAX_K, value=choice.k, step=1, label="k, drafted tokens a round", elem_classes="k")
-    return LaneControls(group, strategy, source, k, options, groups, note, remove)
+        policy = policy_control(choice.k_policy)
+    return LaneControls(group, strategy, source, k, policy, options, groups, note, remove)
 
 
 def help_line(strategy: str) -> Line:

@@ -76,8 +76,8 @@ def _weights(value: str) -> str:
 
 def _lane(argument: str) -> LaneChoice:
     draft = parse_draft(argument)
-    k = draft.settings.get("k", Settings().k)
-    return LaneChoice(draft.strategy, draft.source or "", k, tuple(draft.options.items()))
+    k, policy = (draft.settings.get(name, getattr(Settings(), name)) for name in ("k", "k_policy"))
+    return LaneChoice(draft.strategy, draft.source or "", k, tuple(draft.options.items()), policy)
 
 
 def _spell(value: Any) -> str:

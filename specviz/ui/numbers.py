@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from specviz.metrics import Summary, verdict
+from specviz.metrics import Summary, holds_back, verdict
 
 # what only explains how a prediction is made, or is text and ids that the view has from the events already
 _INNER = frozenset({"costs", "comparison", "because"})
@@ -13,11 +13,12 @@ _BULK = frozenset({"text", "token_ids"})
 
 
 def numbers(summary: Summary, *, bulk: bool = False) -> dict[str, Any]:
-    """Every number of the lane by its field's name, with `verdict` and `because` in words; `bulk` adds text and ids."""
+    """Every number of the lane by its field's name, and what it means in words; `bulk` adds text and ids."""
     hidden = _INNER if bulk else _INNER | _BULK
     values = {spec.name: _plain(getattr(summary, spec.name)) for spec in fields(summary) if spec.name not in hidden}
     because = summary.because.sentence if summary.because else None
-    return {**values, "comparison": summary.comparison.value, "because": because, "verdict": verdict(summary)}
+    said = {"because": because, "holds_back": holds_back(summary), "verdict": verdict(summary)}
+    return {**values, "comparison": summary.comparison.value, **said}
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Prompts to begin with, read from assets/presets.yaml: what to type, what to expect of it, what else to set."""
+"""Prompts to begin with, read from assets/presets.yaml: what to type, what to draft with, what to expect of it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,24 @@ PATH = Path(__file__).resolve().parents[2] / "assets" / "presets.yaml"
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """A draft for a preset's prompt: a strategy's name, its k, and what there is to see, which is shown with it."""
+
+    draft: str
+    k: int
+    expect: str
+
+
+@dataclass(frozen=True, slots=True)
 class Preset:
-    """`expect` is shown when the preset is chosen; `settings` are those of Settings that it changes."""
+    """A prompt with the ways to draft it, the best first and the last one for every target.
+
+    `settings` are those of Settings that it changes.
+    """
 
     name: str
     prompt: str
-    expect: str
+    ways: tuple[Way, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -27,4 +39,5 @@ class Preset:
 def presets() -> dict[str, Preset]:
     """All presets by name, in the file's order."""
     records = yaml.safe_load(PATH.read_text(encoding="utf-8"))
-    return {record["name"]: Preset(**record) for record in records}
+    made = (Preset(**{**record, "ways": tuple(Way(**way) for way in record["ways"])}) for record in records)
+    return {preset.name: preset for preset in made}

@@ -5,14 +5,18 @@ Drawn only while it is open, once a race is over: plotly is heavy, and a figure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 import pandas as pd
+import plotly.graph_objects as go
+from gradio.components.plot import PlotData
 
 from specviz import plots
+from specviz.plots.names import short_names
 from specviz.traces import Event
 
 MAX_ROWS = 2000
@@ -24,7 +28,8 @@ _FIGURES: tuple[tuple[str, Callable[..., Any], Callable[..., pd.DataFrame]], ...
     ("Seconds of each round", plots.seconds_by_round, plots.seconds_by_round_table),
     ("Tokens over time", plots.tokens_by_time, plots.tokens_by_time_table),
 )
-EMPTY = "The figures are drawn once a race is over."
+# Plotly's own row of buttons covers a title where the figure is narrow: the ones that a reader of a figure wants.
+_CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,9 @@ class Report:
     def draw(self, trace: Iterable[Event], theme: str) -> list[Any]:
         """Values of `outputs` for a trace."""
         events = tuple(trace)
-        drawn = [figure(events, theme) for _, figure, _ in _FIGURES]
-        return [*drawn, *(rounded(table(events)) for _, _, table in _FIGURES)]
+        names = short_names(events)
+        drawn = [_sent(figure(events, theme)) for _, figure, _ in _FIGURES]
+        return [*drawn, *(rounded(table(events), names) for _, _, table in _FIGURES)]
 
 
 def build_report() -> Report:
@@ -59,6 +65,12 @@ def build_report() -> Report:
     return Report(fold, tuple(figures), tuple(tables))
 
 
-def rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as people read it: four digits, and not more rows than a page can bear."""
-    return table.head(MAX_ROWS).map(lambda value: float(f"{value:.4g}") if isinstance(value, float) else value)
+def rounded(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """The table as people read it: lanes by short names, four digits, and not more rows than a page can bear."""
+    shown = table.head(MAX_ROWS).map(lambda value: float(f"{value:.4g}") if isinstance(value, float) else value)
+    return shown.assign(lane=shown["lane"].map(lambda name: names.get(name, name)))
+
+
+def _sent(figure: go.Figure) -> PlotData:
+    """The figure with its buttons: a Figure itself holds no config."""
+    return PlotData(type="plotly", plot=json.dumps({**json.loads(figure.to_json()), "config": _CONFIG}))

@@ -18,6 +18,7 @@ from specviz.settings import MAX_NEW_TOKENS, Settings
 from specviz.sources import normalise, split_form
 
 MAX_DRAFTS = 3  # beside the standard lane
+NO_TARGET = "No target is chosen; pick one from the list or type a source such as hub:ID."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,33 @@ def make_request(
         raise InputError("The prompt must be a text.")
     check_text(prompt)
     if not isinstance(target, str) or not target.strip():
-        raise InputError("No target is chosen; pick one from the list or type a source such as hub:ID.")
+        raise InputError(NO_TARGET)
     request = RaceRequest(prompt, _texts(drafts), normalise(target), _settings(settings), bool(chat))
     parsed = request.parsed_drafts
     for source in request.sources:
-        _check_source(source, limits)
+        check_source(source, limits)
     for lane in (request.settings, *(draft.settings_in(request.settings) for draft in parsed)):
-        _check_length(lane, limits)
+        check_length(lane, limits)
     return request
+
+
+def check_source(source: str, limits: Limits) -> None:
+    """Raises LoadError for what is no source of weights, or none that this machine offers."""
+    known = split_form(normalise(source))[0]
+    if limits.sources is not None and known not in limits.sources:
+        raise LoadError(f"'{source}' is not offered on this machine; choose a model from the list.")
+
+
+def check_length(settings: Settings, limits: Limits) -> None:
+    """Raises InputError for more new tokens than this machine writes."""
+    if settings.max_new_tokens > limits.max_new_tokens:
+        most, asked = limits.max_new_tokens, settings.max_new_tokens
+        raise InputError(f"This machine writes at most {most} new tokens a lane; {asked} were asked for.")
+
+
+def whole(value: Any) -> Any:
+    """Number fields of a browser send 5.0 for 5."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 
 def draft_argument(strategy: str, source: str = "", k: Any = None, options: Sequence[tuple[str, Any]] = ()) -> str:
@@ -92,12 +112,7 @@ def _texts(drafts: Any) -> tuple[str, ...]:
 
 
 def _settings(values: dict[str, Any]) -> Settings:
-    return Settings(**{name: _whole(value) for name, value in values.items()})
-
-
-def _whole(value: Any) -> Any:
-    """Number fields of a browser send 5.0 for 5."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+    return Settings(**{name: whole(value) for name, value in values.items()})
 
 
 def _spell(value: Any) -> str:
@@ -105,15 +120,4 @@ def _spell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return "+".join(map(str, value))
-    return str(_whole(value))
-
-
-def _check_source(source: str, limits: Limits) -> None:
-    if limits.sources is not None and split_form(source)[0] not in limits.sources:
-        raise LoadError(f"'{source}' is not offered on this machine; choose a model from the list.")
-
-
-def _check_length(settings: Settings, limits: Limits) -> None:
-    if settings.max_new_tokens > limits.max_new_tokens:
-        most, asked = limits.max_new_tokens, settings.max_new_tokens
-        raise InputError(f"This machine writes at most {most} new tokens a lane; {asked} were asked for.")
+    return str(whole(value))

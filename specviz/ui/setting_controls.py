@@ -10,15 +10,18 @@ import gradio as gr
 
 from specviz.settings import Settings
 from specviz.ui.form import SHARED
+from specviz.ui.labels import LABELS
 
-_FIRST = {"max_new_tokens": ("New tokens", 1), "temperature": ("Temperature", 0.1), "seed": ("Seed", 1)}
+# name: step
+_FIRST = {"max_new_tokens": 1, "temperature": 0.1, "seed": 1}
 _MORE = {
-    "top_k": ("top-k (0: off)", 1),
-    "top_p": ("top-p (1: off)", 0.05),
-    "repetition_penalty": ("Repetition penalty", 0.1),
-    "presence_penalty": ("Presence penalty", 0.1),
-    "frequency_penalty": ("Frequency penalty", 0.1),
+    "top_k": 1,
+    "top_p": 0.05,
+    "repetition_penalty": 0.1,
+    "presence_penalty": 0.1,
+    "frequency_penalty": 0.1,
 }
+_OFF = {"top_k": " (0: off)", "top_p": " (1: off)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +49,17 @@ def setting_controls(settings: dict[str, Any]) -> SettingControls:
     """Build the controls, standing at `settings`."""
     found: dict[str, Any] = {}
     with gr.Row(elem_classes="settings-row"):
-        for name, (label, step) in _FIRST.items():
-            found[name] = gr.Number(settings[name], label=label, step=step, min_width=70, elem_id=name)
+        for name, step in _FIRST.items():
+            found[name] = gr.Number(settings[name], label=LABELS[name], step=step, min_width=70, elem_id=name)
     with gr.Accordion(more_label(settings), open=False, elem_classes="more", elem_id="more") as more:
         with gr.Row(elem_classes="settings-row"):
-            for name, (label, step) in _MORE.items():
+            for name, step in _MORE.items():
+                label = LABELS[name] + _OFF.get(name, "")
                 found[name] = gr.Number(settings[name], label=label, step=step, min_width=104, elem_id=name)
-        found["stop"] = gr.Textbox(_stop_lines(settings["stop"]), label="Stop strings, one a line", lines=2)
-        found["ignore_eos"] = gr.Checkbox(settings["ignore_eos"], label="go on after the end-of-sequence token")
-        found["telemetry"] = gr.Checkbox(settings["telemetry"], label="keep top-5 and overlap of both models")
+        stop = f"{LABELS['stop']}, one a line"
+        found["stop"] = gr.Textbox(_stop_lines(settings["stop"]), label=stop, lines=2, elem_id="stop_strings")
+        found["ignore_eos"] = gr.Checkbox(settings["ignore_eos"], label=LABELS["ignore_eos"])
+        found["telemetry"] = gr.Checkbox(settings["telemetry"], label=LABELS["telemetry"])
     return SettingControls({name: found[name] for name in SHARED}, more)
 
 

@@ -8,7 +8,9 @@ import pytest
 import tiny_checkpoints
 
 from specviz.catalog import load_catalog
+from specviz.drafts import strategies
 from specviz.ui.build import Options, build_app, launch_options
+from specviz.ui.form import Offer
 
 pytestmark = pytest.mark.browser
 HOSTILE = (
@@ -137,13 +139,13 @@ def test_a_second_run_takes_the_place_of_the_first(open_page):
     [
         ({"prompt": ""}, "The prompt is empty; type at least one word."),
         ({"prompt": "cat " * 6000}, "tokens"),
-        ({"tokens": 0}, "max_new_tokens must lie between 1 and 8192"),
-        ({"tokens": -3}, "max_new_tokens must lie between 1 and 8192"),
-        ({"tokens": 2.5}, "max_new_tokens must be a whole number"),
-        ({"tokens": ""}, "max_new_tokens must be a number"),
-        ({"temperature": -1}, "temperature must lie between"),
-        ({"temperature": 99}, "temperature must lie between"),
-        ({"seed": -1}, "seed must lie between"),
+        ({"tokens": 0}, "New tokens must lie between 1 and 8192"),
+        ({"tokens": -3}, "New tokens must lie between 1 and 8192"),
+        ({"tokens": 2.5}, "New tokens must be a whole number"),
+        ({"tokens": ""}, "New tokens must be a number"),
+        ({"temperature": -1}, "Temperature must lie between"),
+        ({"temperature": 99}, "Temperature must lie between"),
+        ({"seed": -1}, "Seed must lie between"),
     ],
 )
 def test_a_wrong_field_is_a_sentence_and_nothing_is_lost(open_page, fields, words):
@@ -157,6 +159,15 @@ def test_a_wrong_field_is_a_sentence_and_nothing_is_lost(open_page, fields, word
     run(page, tokens=3, prompt="the cat", temperature=0, seed=0)
     assert kept(page) == [3, 3]
     assert not page.is_visible("#line")
+
+
+def test_all_wrong_fields_are_told_at_once_a_line_each_by_their_labels(open_page):
+    page = open_page()
+    setup(page, prompt="", tokens=0, temperature=99)
+    page.click("#run")
+    page.wait_for_selector("#line .text-line[data-kind='error']")
+    heads = [sentence.split(" ")[:2] for sentence in line(page).splitlines()]
+    assert heads == [["The", "prompt"], ["New", "tokens"], ["Temperature", "must"]]
 
 
 def test_a_draft_of_another_tokenizer_is_refused_loudly_and_the_next_race_runs(open_page, folder):
@@ -236,8 +247,10 @@ def test_the_column_of_controls_stays_a_column_however_much_is_open(open_page):
     for part in ("#prompt", "#target", "#lane-3", "#run"):
         box = page.locator(part).bounding_box()
         assert column["x"] <= box["x"] and box["x"] + box["width"] <= column["x"] + column["width"] + 1
-    page.locator("#run").scroll_into_view_if_needed()
-    assert page.evaluate("document.querySelector('.setup').scrollLeft") == 0
+    page.locator("#seed").scroll_into_view_if_needed()
+    assert page.evaluate("document.querySelector('.fields').scrollLeft") == 0
+    fields, run_button = page.locator(".fields").bounding_box(), page.locator("#run").bounding_box()
+    assert fields["y"] + fields["height"] <= run_button["y"] < run_button["y"] + run_button["height"] <= 1000
 
 
 def test_lanes_come_and_go_up_to_three_drafts(open_page):
@@ -265,6 +278,50 @@ def test_a_preset_says_what_to_expect_and_typing_leaves_it(open_page):
     page.type("#prompt textarea", "!")
     page.wait_for_selector("#expect", state="hidden")
     assert page.locator("#presets input:checked").count() == 0
+
+
+def test_a_preset_brings_its_draft_and_another_draft_takes_its_words_away(open_page):
+    page = open_page("draft=early-exit:k=3")
+    page.check("#presets label:has-text('quoting') input")
+    page.wait_for_selector("#expect .text-line[data-kind='info']")
+    assert page.input_value("#lane-1 [aria-label='Draft']") == "Prompt lookup"
+    page.click("#lane-1 [aria-label='Draft']")
+    page.click("#lane-1 [role='option']:has-text('Token recycling')")
+    page.wait_for_selector("#expect", state="hidden")
+
+
+def test_a_policy_for_k_comes_with_its_usual_level_and_is_raced(open_page):
+    page = open_page()
+    assert page.inner_text("#lane-1 .policy > button").startswith("How k is chosen: always k")
+    page.click("#lane-1 .policy > button")
+    page.click("#lane-1 [aria-label='How k is chosen']")
+    page.click("#lane-1 [role='option']:has-text('adapt')")
+    page.wait_for_selector("#lane-1 .policy input[type='number']", state="visible")
+    assert page.input_value("#lane-1 .policy input[type='number']") == "0.25"
+    run(page, tokens=12)
+    page.wait_for_function("location.search.includes('adaptive-0.25')")
+    assert kept(page) == [12, 12]
+
+
+CUT = """labels => {
+  const input = document.querySelector('#target input');
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = getComputedStyle(input).font;
+  const from = input.getBoundingClientRect().left + parseFloat(getComputedStyle(input).paddingLeft);
+  const room = document.querySelector('#target .icon-wrap').getBoundingClientRect().left - from;
+  return labels.filter((label) => pen.measureText(label).width > room);
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_name_of_every_target_and_strategy_has_room_in_its_field(open_page, width):
+    page = open_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    catalog = load_catalog()
+    targets = [label for label, _ in Offer(catalog, catalog.profile("local")).targets()]
+    labels = [*targets, *(strategy.label for strategy in strategies().values())]
+    assert page.evaluate(CUT, labels) == []
+    assert page.evaluate(CUT, ["m" * 60]) == ["m" * 60]
 
 
 def test_a_setup_travels_by_its_address_and_is_remembered(open_page, watched, tiny):

@@ -5,6 +5,7 @@ import json
 import pytest
 from synthetic_race import race_events
 
+from specviz import metrics
 from specviz.settings import Settings
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Verdict, event_to_json
 from specviz.ui.bundle import script
@@ -13,7 +14,9 @@ from specviz.ui.wire import Decoder, Encoder, dumps
 pytestmark = pytest.mark.browser
 
 EXPORTS = "RECORDS, SETTINGS, VERDICTS, KINDS, Decoder, Receiver, Trace, raceClock, laneAt, countUpTo, roundItems"
-EXPORTS += ", niceSpan, niceCount, toJsonl, fromJsonl, explain, keepChance, percent, seconds, rate, rateAt"
+EXPORTS += (
+    ", niceSpan, niceCount, toJsonl, fromJsonl, explain, keepChance, percent, seconds, rate, rateAt, times, hasDraft"
+)
 
 
 @pytest.fixture
@@ -103,18 +106,23 @@ def test_the_race_clock_is_the_smallest_of_unfinished_lanes(modules):
 
 
 def test_a_late_event_costs_what_an_early_one_does(modules):
-    trace_in(modules, race_events(1, (4,))[:1])
+    start = event_to_json(race_events(1, (4,))[0])
     lines = [event_to_json(event) for event in race_events(3000, (4,)) if isinstance(event, RoundDone)]
-    cost = modules.evaluate(
-        """text => { const lines = JSON.parse(text); const half = (from, to) => { const start = performance.now();
-             for (let i = from; i < to; i += 1) { T.append(lines[i]); M.laneAt(T.lanes[1], M.raceClock(T)); }
-             return performance.now() - start; };
-           half(0, 400);
-           return [half(400, 1400), half(lines.length - 1000, lines.length)]; }""",
-        json.dumps(lines),
+    costs = modules.evaluate(
+        """([header, lines]) => [1, 2, 3, 4, 5].map(() => {
+             const trace = new M.Trace(); trace.append(header);
+             const cost = (from, to) => { const begin = performance.now();
+               for (const line of lines.slice(from, to)) { trace.append(line);
+                 M.laneAt(trace.lanes[1], M.raceClock(trace)); }
+               return performance.now() - begin; };
+             cost(0, 400);
+             const early = cost(400, 1400); cost(1400, lines.length - 1000);
+             return [early, cost(lines.length - 1000, lines.length)]; })""",
+        [start, lines],
     )
-    # a quadratic state would be several times dearer at the end; 3 ms of noise are allowed
-    assert cost[1] <= 2 * cost[0] + 3
+    # the least of five is what it costs on a busy machine too; a quadratic state would be several times dearer late
+    early, late = (min(pair[i] for pair in costs) for i in (0, 1))
+    assert late <= 2 * early + 3
 
 
 def test_the_receiver_orders_skips_and_asks_for_what_it_missed(modules):
@@ -212,3 +220,22 @@ def test_numbers_are_never_zero_infinite_or_nan_before_they_mean_something(modul
     shown = modules.evaluate("[M.percent(null), M.percent(0.0004), M.percent(0.995), M.percent(1), M.seconds(null)]")
     assert shown == ["–", "<0.1%", "99.5%", "100%", "–"]
     assert modules.evaluate("[M.niceSpan(0), M.niceSpan(9), M.niceCount(0), M.niceCount(151)]") == [0.1, 10, 10, 200]
+
+
+def test_a_speed_is_written_by_the_rule_of_the_metrics(modules):
+    ratios = [0.004, 0.03, 0.0999, 0.11, 0.5, 0.94, 0.951, 0.97, 0.996, 1.0, 1.004, 1.049, 1.06, 1.51, 9.96, 12.34]
+    wanted = [metrics.times(ratio).replace("x", "×") for ratio in ratios]
+    assert modules.evaluate("ratios => ratios.map(M.times)", ratios) == wanted
+
+
+def test_whether_a_round_drafted_is_told_by_its_number_its_drafts_or_its_own_token(modules):
+    rounds = [
+        ({"drafted": 0, "drafts": [], "target": {"kind": "standard"}}, False),
+        # a served lane knows how many, not which, or not even that
+        ({"drafted": 3, "drafts": [], "target": {"kind": "correction"}}, True),
+        ({"drafted": None, "drafts": [], "target": {"kind": "bonus"}}, True),
+        ({"drafted": None, "drafts": [], "target": {"kind": "standard"}}, False),
+        ({"drafted": None, "drafts": [], "target": None}, False),
+    ]
+    found = modules.evaluate("rounds => rounds.map(M.hasDraft)", [done for done, _ in rounds])
+    assert found == [drafted for _, drafted in rounds]

@@ -1,0 +1,179 @@
+"""Rounds that drafted a tree: the text is the path taken, the card draws the rest, the row in flight both."""
+
+import json
+
+import pytest
+from race_page import has, open_saved, plain_rounds, race_of, seek
+
+from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Token, Verdict, event_to_json
+from specviz.ui.bundle import script
+
+pytestmark = pytest.mark.browser
+
+A, R, U = Verdict.ACCEPTED, Verdict.REJECTED, Verdict.UNTESTED
+
+
+def token(text):
+    return Token(sum(map(ord, text)), text, text)
+
+
+def draft(text, parent, verdict, source=None, p=None, u=None):
+    return DraftToken(token(text), verdict, parent, source, 1.0, p, u)
+
+
+def tree_rounds():
+    """Two rounds of a second. The first: six nodes, three deep; the path taken is a, d, e, then the bonus g.
+
+        a  -  c
+           -  d  -  e
+        b  -  f
+
+    The second: three nodes, of which j is taken and k is not; the target corrects k to m.
+    """
+    first = (
+        draft(" a", -1, A, "match", 0.8, 0.25),
+        draft(" b", -1, R, "table", 0.1),
+        draft(" c", 0, R, "table", 0.2, 0.75),
+        draft(" d", 0, A, "match", 0.7, 0.5),
+        draft(" e", 3, A, "recycled", 0.6, 0.1),
+        draft(" f", 1, U, "table"),
+    )
+    second = (draft(" i", -1, R), draft(" j", -1, A), draft(" k", 1, R))
+    yield Round(0, 6, 6, first, TargetToken(token(" g"), Kind.BONUS, 0.5), None, 0.0, 0.1, 0.9, 0.0, None, 0)
+    yield Round(1, 3, 3, second, TargetToken(token(" m"), Kind.CORRECTION, 0.2, 0.4), None, 1.0, 0.1, 0.9, 0.0, None, 0)
+
+
+def events(temperature=1.0):
+    return list(race_of({"standard": plain_rounds(6, 0.5), "tree": tree_rounds()}, k=6, temperature=temperature))
+
+
+@pytest.fixture
+def shown(page, tmp_path):
+    open_saved(page, tmp_path, events())
+    return page
+
+
+def test_the_text_is_the_path_taken_and_the_rest_a_count(shown):
+    tokens = '[data-lane="1"] .log .tok'
+    assert shown.locator(tokens).all_text_contents() == [" a", " d", " e", " g", " j", " m"]
+    statuses = ["accepted", "accepted", "accepted", "bonus", "accepted", "correction"]
+    assert [
+        name.split()[1] for name in shown.eval_on_selector_all(tokens, "all => all.map(n => n.className)")
+    ] == statuses
+    seams = shown.eval_on_selector_all(tokens, "all => all.map(n => n.dataset.seam ?? '')")
+    assert seams == ["", "", "", "+3 ✕3", "", "1 ✕2"]
+    # untested drafts of a tree are no text that could follow, so that look adds none
+    shown.click(".menu summary")
+    shown.check('[data-look="untested"]')
+    has(shown, tokens, 6)
+    assert shown.locator('[data-lane="1"] .counters b').all_inner_texts()[0] == "6"
+
+
+def test_the_card_draws_the_tree_with_the_path_and_the_sources(shown):
+    shown.locator('[data-lane="1"] .log .tok').nth(1).click()
+    assert "round 1, depth 2 · from match · ✓ accepted" in shown.inner_text(".card .where")
+    assert shown.inner_text(".card .tree summary") == "Draft tree: 3 of 6 tokens on the path taken"
+    rows = shown.eval_on_selector_all(
+        ".card .tree li",
+        """all => all.map(row => [row.querySelector('.chip').textContent, row.querySelector('.chip').className,
+             Number(row.style.getPropertyValue('--depth')), row.querySelector('small').textContent])""",
+    )
+    assert rows == [
+        [" a", "chip accepted", 0, "✓ · match · p 80%"],
+        [" c", "chip rejected", 1, "✕ · table · p 20%"],
+        [" d", "chip accepted", 1, "✓ · match · p 70%"],
+        [" e", "chip accepted", 2, "✓ · recycled · p 60%"],
+        [" g", "chip bonus", 3, "+ · bonus"],
+        [" b", "chip rejected", 0, "✕ · table · p 10%"],
+        [" f", "chip untested", 1, "table"],
+    ]
+    assert shown.locator(".card .tree li.here .chip").text_content() == " d"
+    # q, p, min(1, p/q), u
+    assert shown.locator(".card dl dd").all_inner_texts() == ["1.00", "0.700", "0.700", "0.500"]
+    shown.click(".card .tree summary")
+    assert not shown.locator(".card .tree ul").is_visible()
+
+
+def test_the_row_in_flight_groups_the_tree_by_depth(shown):
+    groups = """() => [...document.querySelectorAll('[data-lane="1"] .flight .level')].map(level =>
+                  [...level.children].map(chip => [chip.textContent, chip.className]))"""
+    seek(shown, 0.5)
+    waiting = shown.evaluate(groups)
+    assert [[text for text, _ in level] for level in waiting] == [[" a", " b"], [" c", " d", " f"], [" e"]]
+    assert {name for level in waiting for _, name in level} == {"chip waiting"}
+    seek(shown, 1.05)
+    judged = shown.evaluate(groups)
+    assert [[name for _, name in level] for level in judged] == [
+        ["chip accepted", "chip rejected"],
+        ["chip rejected", "chip accepted", "chip untested"],
+        ["chip accepted"],
+    ]
+    assert shown.locator('[data-lane="1"] .flight > .chip').all_text_contents() == [" g"]
+
+
+@pytest.fixture
+def modules(page):
+    """A page in which `M` holds what these modules export."""
+    page.goto("about:blank")
+    exports = "return { Trace, explain, roundItems, isTree, depthsOf, hasDraft, fromJsonl };"
+    body = script().replace("return mount(root, host, STYLE);", exports)
+    page.evaluate(f"() => {{ {body} window.M = specvizRaceView(); }}")
+    return page
+
+
+def said(page, done, slot, greedy):
+    explain = """([round, slot, greedy]) => M.explain({ slot }, { round, greedy, lane: { speculative: true } })
+                   .map(part => typeof part === 'string' ? part : '[' + part.token[1] + ']').join('')"""
+    return page.evaluate(explain, [event_to_json(RoundDone("tree", done))["round"], slot, greedy])
+
+
+def test_the_card_says_of_each_node_why_it_was_or_was_not_taken(modules):
+    first, second = tree_rounds()
+    assert said(modules, first, 0, True) == (
+        "It is the target’s own first choice here, so the path goes on through it."
+    )
+    assert said(modules, first, 2, True) == "The target’s first choice here is [ d], so this branch was not taken."
+    assert said(modules, second, 2, True) == "The target’s first choice here is [ m], so this branch was not taken."
+    assert said(modules, second, -1, True) == "The target’s own first choice at a place where no branch had it."
+    for greedy in (True, False):
+        assert said(modules, first, 5, greedy).startswith("It stands on a branch that was not taken")
+        assert said(modules, first, -1, greedy).startswith("The path reached the end of its branch.")
+
+
+def test_a_drawn_test_of_a_branch_is_told_with_its_chance_and_its_draw(modules):
+    # siblings in turn: c is thrown away, of what it leaves d is taken; a and b: a is taken, so b is not tried
+    first, second = tree_rounds()
+    assert said(modules, first, 0, False) == (
+        "The target gave it 80%: kept with chance 80%, the draw was 0.25, so the path goes on through it."
+    )
+    assert said(modules, first, 1, False) == "Another branch had already been taken here: [ a]."
+    assert said(modules, first, 2, False) == (
+        "The target gave it 20%: kept with chance 20%, the draw was 0.75, so this branch was not taken."
+    )
+    assert said(modules, first, 3, False) == (
+        "The target gave it 70% of what the branches tried before it left: kept with chance 70%, the draw was 0.50, "
+        "so the path goes on through it."
+    )
+    assert said(modules, second, -1, False) == (
+        "Drawn from what the target wants beyond the branches tried here; there it had 40%."
+    )
+
+
+def test_a_tree_of_one_branch_is_a_chain_and_depths_are_counted_from_one(modules):
+    first, _ = tree_rounds()
+    chain = Round(0, 2, 2, (draft("x", -1, A), draft("y", 0, A)), None)
+    for done, tree, depths in ((first, True, [1, 1, 2, 2, 3, 2]), (chain, False, [1, 2])):
+        found = modules.evaluate(
+            "round => [M.isTree(round), M.depthsOf(round)]", event_to_json(RoundDone("a", done))["round"]
+        )
+        assert found == [tree, depths]
+
+
+@pytest.mark.parametrize("parent", [6, 0, -2, 0.5, "a", [0]])
+def test_a_file_whose_tree_hangs_on_nothing_is_refused(modules, parent):
+    lines = [event_to_json(event) for event in events()]
+    done = next(line for line in lines if line["event"] == "RoundDone" and line["lane"] == "tree")
+    read = "text => { try { return M.fromJsonl(text).length; } catch (e) { return e.message; } }"
+    assert modules.evaluate(read, "\n".join(map(json.dumps, lines))) == len(lines)
+    done["round"]["drafts"][0]["parent"] = parent
+    assert "drafted token" in modules.evaluate(read, "\n".join(map(json.dumps, lines)))
