@@ -356,7 +356,7 @@ def test_b30_random_drafts_change_nothing_but_the_speed():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_b32_the_distribution_of_the_ratio_is_bit_for_bit_the_one_that_was_drawn_from(monkeypatch, dtype):
-    import specviz.drafts.draft_model as drafting
+    import specviz.drafts.drawn_block as drafting
     import specviz.engine as engine
 
     lm = LanguageModel(module().to(dtype), None)

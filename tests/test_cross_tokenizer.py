@@ -302,10 +302,10 @@ def workers():
 @pytest.mark.parametrize(
     ("settings", "eos", "k"),
     [
-        (PLAIN, None, 2),
         (FILTERED, None, 2),
-        (PENALISED, 3, 1),
-        ({**PLAIN, "k_policy": "confidence-0.5"}, None, 2),
+        pytest.param(PLAIN, None, 2, marks=pytest.mark.slow),
+        pytest.param(PENALISED, 3, 1, marks=pytest.mark.slow),
+        pytest.param({**PLAIN, "k_policy": "confidence-0.5"}, None, 2, marks=pytest.mark.slow),
         pytest.param(PLAIN, None, 1, marks=pytest.mark.slow),
         pytest.param(FILTERED, 3, 1, marks=pytest.mark.slow),
         pytest.param(PENALISED, None, 2, marks=pytest.mark.slow),
