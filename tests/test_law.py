@@ -25,9 +25,15 @@ LEAST = 1e-4
 FOUND_OUT = 1e-8  # how surely a control must fail
 EOS = 3
 KINDS = {"plain": (PLAIN, None), "with EOS": (PLAIN, EOS), "filtered": (FILTERED, None), "penalised": (PENALISED, None)}
-# what every change runs; all else is for the long run
+# what every change runs; all else is for the long run. A cross-tokenizer draft of these models is a draft-model one
 QUICK = [(1, "filtered"), (2, "penalised")]
-QUICK_FOR = {"none": [(2, "penalised")], "draft-model": [*QUICK, (1, "with EOS"), (2, "plain")]}
+QUICK_FOR = {
+    "none": [(2, "penalised")],
+    "cross-tokenizer": [],
+    "lookup-else-model": [(2, "penalised")],
+    "ngram-table": [(1, "filtered")],
+    "draft-model": [*QUICK, (1, "with EOS"), (2, "plain")],
+}
 CASES = [(name, k, kind) for name in strategies() for k in (1, 2) for kind in KINDS]
 
 
