@@ -58,7 +58,7 @@ class Tree:
         """(n,): nodes before each on its way; 0 where it follows the context."""
         return self.ancestors.sum(1) - 1
 
-    @property
+    @cached_property
     def elders(self) -> NDArray[numpy.bool_]:
         """(n, n): row i marks the nodes before node i that follow the same one."""
         parents = numpy.array(self.parents, dtype=numpy.int64)

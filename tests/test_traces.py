@@ -101,19 +101,22 @@ def test_broken_trace_is_refused_in_words(tmp_path, line, says):
         list(read_trace(tmp_path / "bad.jsonl"))
 
 
-def test_a_wrong_type_deep_inside_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        (
+            '"verdict":"accepted"',
+            '"verdict":"maybe"',
+            r"line 3: RoundDone\.round\.drafts\[0\]\.verdict is 'maybe'",
+        ),
+        ('"draft_seconds":0.1', '"draft_seconds":-0.1', r"RoundDone\.round\.draft_seconds is -0\.1"),
+    ],
+)
+def test_what_is_wrong_deep_inside_is_named(tmp_path, right, wrong, says):
     path = tmp_path / "run.jsonl"
     write_trace(path, example_events())
-    path.write_text(path.read_text().replace('"verdict":"accepted"', '"verdict":"maybe"'))
-    with pytest.raises(TraceError, match=r"line 3: RoundDone\.round\.drafts\[0\]\.verdict is 'maybe'"):
-        list(read_trace(path))
-
-
-def test_a_time_below_zero_is_named(tmp_path):
-    path = tmp_path / "run.jsonl"
-    write_trace(path, example_events())
-    path.write_text(path.read_text().replace('"draft_seconds":0.1', '"draft_seconds":-0.1'))
-    with pytest.raises(TraceError, match=r"RoundDone\.round\.draft_seconds is -0\.1"):
+    path.write_text(path.read_text().replace(right, wrong))
+    with pytest.raises(TraceError, match=says):
         list(read_trace(path))
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from specviz.drafts.draft_model import ModelDrafter
+from specviz.drafts.draft_model import ModelDrafter, cut_to_room, too_long
 from specviz.drafts.drawn_block import DrawnBlock
 from specviz.drafts.retelling import REPLACEMENT, Retelling, continuation
 from specviz.drafts.shared_tokens import SharedTokens, shared_tokens, special_ids
@@ -97,10 +97,7 @@ class _Reader(Drafter):
         if not k or not ids:
             return NOTHING
         if not self._fits(len(ids)):
-            limit = self._model.context_length
-            return Proposal(
-                (), note=f"draft off: {self._model.name} reads at most {limit} tokens, and the text is longer"
-            )
+            return Proposal((), note=too_long(self._model, self._model.context_length))
         return self._guess(self._catch_up(ids), k, min(k, self._model.context_length - len(ids) + 1))
 
     def close(self) -> None:
@@ -201,7 +198,7 @@ class SharedTokensDrafter(_Reader):
         block = DrawnBlock(self._run, self._shared)
         self._ahead = block.fill(logits, passes, lambda token: self._after(self._shared.in_draft(token)))
         proposal = block.proposal(None, self._ahead + 1)
-        short = f"k cut to {passes}: the room left in the context of {self._model.name}" if passes < k else None
+        short = cut_to_room(self._model, passes) if passes < k else None
         return replace(proposal, note=proposal.note or short)
 
 

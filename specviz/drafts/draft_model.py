@@ -55,6 +55,16 @@ def _pair_note(target: LanguageModel, draft: LanguageModel) -> str | None:
     return "; ".join(filter(None, (same, note))) or None
 
 
+def too_long(model: LanguageModel, limit: int) -> str:
+    """Why a draft model drafts nothing any more."""
+    return f"draft off: {model.name} reads at most {limit} tokens, and the text is longer"
+
+
+def cut_to_room(model: LanguageModel, room: int) -> str:
+    """Why a draft model drafts fewer tokens than it was asked for."""
+    return f"k cut to {room}: the room left in the context of {model.name}"
+
+
 class ModelDrafter(Drafter):
     """Drafts with a model of its own; also the engine of strategies that make such a model."""
 
@@ -90,13 +100,13 @@ class ModelDrafter(Drafter):
     def propose(self, k: int) -> Proposal:
         room = self._limit - self._context.length - len(self._unread) + 1
         if room <= 0:
-            self._off = self._off or self._full()
+            self._off = self._off or too_long(self._model, self._limit)
         if self._off is not None:
             return Proposal((), note=self._off)
         if k <= room:
             return self._draft(k) if k else NOTHING
         block = self._draft(room)
-        return replace(block, note=block.note or f"k cut to {room}: the room left in the context of {self._model.name}")
+        return replace(block, note=block.note or cut_to_room(self._model, room))
 
     def close(self) -> None:
         self._context.close()
@@ -104,13 +114,10 @@ class ModelDrafter(Drafter):
     def _read_prompt(self) -> None:
         """The draft's own prefill: all but the last token, as far as it fits."""
         if len(self._unread) > self._limit:
-            self._off = self._full()
+            self._off = too_long(self._model, self._limit)
             return
         self._context.prefill(self._unread[:-1])
         self._unread = self._unread[-1:]
-
-    def _full(self) -> str:
-        return f"draft off: {self._model.name} reads at most {self._limit} tokens, and the text is longer"
 
     @torch.inference_mode()
     def _draft(self, k: int) -> Proposal:
