@@ -89,7 +89,8 @@ def _fail(session: Session) -> Updates:
 
 
 def _over(session: Session) -> Any:
-    return gr.update(interactive=session.busy)
+    """Never enables: an answer about the run before may arrive after the one about the run that took its place."""
+    return gr.skip() if session.busy else gr.update(interactive=False)
 
 
 def _updates(changes: Iterator[Shown]) -> Iterator[Updates]:
