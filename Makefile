@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: all help run test test-all lint format model browser gallery gpu-check clean
+.PHONY: all help run test test-all lint format model browser gallery drafts gpu-check clean
 
 all: test
 
@@ -35,6 +35,12 @@ browser: .venv/dev.stamp ## find Chromium for the browser tests, or install it
 
 gallery: .venv/run.stamp ## record the gallery's runs again, with the real models
 	@$(PY) scripts/record_gallery.py
+
+drafts: .venv/run.stamp model ## make the shipped drafts again, by the commands on their cards (hours)
+	@for card in assets/drafts/*/card.json; do \
+		command=$$($(PY) -c 'import json, sys; print(json.load(open(sys.argv[1]))["command"])' "$$card") && \
+		echo "$$command" && PATH="$(CURDIR)/.venv/bin:$$PATH" sh -c "$$command" || exit 1; \
+	done
 
 gpu-check: .venv/run.stamp ## exactness and every ratio on a CUDA machine, in under four minutes
 	@$(PY) scripts/gpu_check.py

@@ -2,11 +2,12 @@
 
 Import levels; a module imports only from its right (a test enforces it):
 
-    app, cli > bench, ui > lanes > racing > calibration > engine > telemetry > ending > drafts > models, sampling
-    app, cli > bench, ui, space, lanes > catalog > loading > sources, models > text, stopwatch
-    bench, ui, lanes > prompts, spelling > models, sampling > text, stopwatch, trees > traces
+    app, cli > bench, distil, ui > lanes > racing > calibration > engine > telemetry, ending > drafts
+    telemetry > ending > drafts > models, sampling
+    app, cli > bench, distil, ui, space, lanes > catalog > loading > sources, models > text, stopwatch
+    bench, distil, ui, lanes > prompts, spelling > models, sampling > text, stopwatch, trees > traces
     engine > admission > drafts > policies > settings
-    cli, ui > gallery, plots > metrics > traces > settings > errors
+    cli, ui > gallery, plots > metrics > traces > settings > errors; bench, distil > metrics
 
 `traces`, `metrics` and `plots` never import torch, transformers or gradio; only `ui` and `app.py` import gradio.
 The names below are imported when first used, so that `import specviz.traces` loads no torch.

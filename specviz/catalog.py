@@ -24,6 +24,8 @@ from specviz.sources import normalise, split_form
 _T = TypeVar("_T")
 
 DEFAULT_PATH = Path(__file__).resolve().parent.parent / "spaces.yaml"
+# the draft that takes a model of any tokenizer
+ANY_TOKENIZER = "the draft cross-tokenizer"
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 # bytes a weight; auto may come out as float32, so the check is on the safe side
 _WEIGHT_BYTES = {"auto": 4, "float32": 4, "bfloat16": 2, "float16": 2}
@@ -100,6 +102,8 @@ class Profile:
     dtype: str
     max_new_tokens: int
     memory_gb: float | None = None
+    # the draft to begin with, as typed on the command line; None: the target's pair, or what needs no second model
+    draft: str | None = None
     preload: tuple[str, ...] = ()
     zero_gpu: ZeroGpu | None = None
 
@@ -148,18 +152,25 @@ class Catalog:
         names = sorted(profile.targets, key=lambda name: name != profile.target)
         return tuple(model for model in map(self.model, names) if _fits_memory(profile, model))
 
-    def drafts_for(self, target: Model, profile: Profile | None = None) -> tuple[DraftChoice, ...]:
-        """Every other model as a draft of `target`: those that fit first, then the others with a reason."""
+    def drafts_for(
+        self, target: Model, profile: Profile | None = None, *, any_tokenizer: bool = False
+    ) -> tuple[DraftChoice, ...]:
+        """Every other model as a draft of `target`: those that fit first, then the others with a reason.
+
+        `any_tokenizer`: for a strategy that tells a draft's text again in the target's tokens.
+        """
         others = (model for model in self.models.values() if model.name != target.name)
-        choices = [DraftChoice(model, self._reason_against(model, target, profile)) for model in others]
+        choices = [DraftChoice(model, self._reason_against(model, target, profile, any_tokenizer)) for model in others]
         return tuple(sorted(choices, key=lambda choice: (not choice.fits, choice.model.parameters)))
 
     def pairs_for(self, target: Model) -> tuple[Pair, ...]:
         return tuple(pair for pair in self.pairs if pair.target == target.name)
 
-    def _reason_against(self, draft: Model, target: Model, profile: Profile | None) -> str | None:
-        if draft.tokenizer != target.tokenizer:
-            return f"other tokenizer ({draft.tokenizer}; the target has {target.tokenizer})"
+    def _reason_against(
+        self, draft: Model, target: Model, profile: Profile | None, any_tokenizer: bool = False
+    ) -> str | None:
+        if draft.tokenizer != target.tokenizer and not any_tokenizer:
+            return f"other tokenizer than the target's {target.tokenizer}; use {ANY_TOKENIZER}"
         if draft.parameters >= target.parameters:
             return "not smaller than the target"
         if profile and not _fits_memory(profile, target, draft):
@@ -181,9 +192,14 @@ def load_catalog(path: str | Path | None = None) -> Catalog:
     return catalog
 
 
+def on_space(environ: Mapping[str, str]) -> bool:
+    """Whether these environment variables are those of a Hugging Face Space, whose visitors are strangers."""
+    return bool(environ.get("SPACE_ID"))
+
+
 def detect_profile(environ: Mapping[str, str]) -> str:
     """The profile's name for these environment variables: `local` away from a Space."""
-    if not environ.get("SPACE_ID"):
+    if not on_space(environ):
         return "local"
     if environ.get("SPACES_ZERO_GPU"):
         return "zero-a"

@@ -1,4 +1,4 @@
-"""What the tests share: the embedded model, and a single thread for models too tiny to gain from more."""
+"""What the tests share: the embedded model, processes to sample in, and one thread for models that need no more."""
 
 import pytest
 
@@ -13,6 +13,16 @@ def one_thread(monkeypatch):
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def workers():
+    """The processes in which law tests sample."""
+    from law import Workers
+
+    pool = Workers()
+    yield pool
+    pool.close()
 
 
 @pytest.fixture(scope="session")

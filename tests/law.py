@@ -32,6 +32,7 @@ PROMPT = (
 VOCABULARY = 5
 RUNS = 5000
 _LEAST_EXPECTED = 5.0
+_PARTS = 4  # of a test's runs: a worker that has to wait leaves the rest to the other
 
 PLAIN = {"temperature": 1.0}
 FILTERED = {"temperature": 0.8, "top_k": 4, "top_p": 0.9}
@@ -113,13 +114,15 @@ def p_value(counts, law):
 def table_models(eos=None):
     """The target, a draft that is half of it, and the target's tables."""
     import tiny
+    from quick_tables import QuickTables
 
     from specviz import LanguageModel
 
     ids = () if eos is None else (eos,)
     module = tiny.table_module(VOCABULARY, 3)
     draft = tiny.table_module(VOCABULARY, 4, like=module)
-    return LanguageModel(module, None, eos_ids=ids), LanguageModel(draft, None), tiny.table_logits(module)
+    models = (LanguageModel(module, None, eos_ids=ids), LanguageModel(draft, None))
+    return *map(QuickTables.speed_up, models), tiny.table_logits(module)
 
 
 def sample_runs(make, patches, k, length, settings, eos, seeds):
@@ -141,16 +144,19 @@ def sample_runs(make, patches, k, length, settings, eos, seeds):
 
 
 class Workers:
-    """Two processes, a thread each."""
+    """Two processes, a thread each; starting them costs as much as a test, so all tests share them."""
 
     def __init__(self):
         self._pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=_one_thread)
 
     def sample(self, make, k, settings, eos=None, patches=(), runs=RUNS, length=None):
-        """`runs` seeded runs of the first `length` (or k + 2) tokens, half of them in each process."""
-        work = partial(sample_runs, make, patches, k, length or k + 2, settings, eos)
-        halves = list(self._pool.map(work, (range(0, runs, 2), range(1, runs, 2))))
-        return sum((texts for texts, _ in halves), Counter()), sum((verdicts for _, verdicts in halves), Counter())
+        """`runs` seeded runs of the first `length` (or k + 2) tokens."""
+        return self.spread(partial(sample_runs, make, patches, k, length or k + 2, settings, eos), runs)
+
+    def spread(self, work, runs):
+        """The sums of what `work(seeds)` counts, texts and verdicts, over `runs` seeds."""
+        parts = list(self._pool.map(work, (range(start, runs, _PARTS) for start in range(_PARTS))))
+        return sum((texts for texts, _ in parts), Counter()), sum((verdicts for _, verdicts in parts), Counter())
 
     def close(self):
         self._pool.shutdown(cancel_futures=True)

@@ -4,6 +4,8 @@ A round is spelt by its drafts, A accepted, R rejected, U untested, and the targ
 s standard, nothing where a draft ended the run. "ARUc" drafted three, kept one of them and a correction.
 """
 
+from dataclasses import replace
+
 from specviz.settings import Settings
 from specviz.traces import (
     Calibrated,
@@ -78,6 +80,12 @@ def race(lanes, settings=None, reasons=None, curve=None, prefill=0.5, own_prefil
 def standard(tokens, verify=0.1, other=0.0, ids=None, margin=None):
     """A standard lane: one token a round."""
     return script(*["s"] * tokens, times=(0.0, verify, other), ids=ids, margin=margin)
+
+
+def sourced(rounds, *sources):
+    """The rounds with a source for each drafted token, in turn."""
+    turn = iter(sources)
+    return [replace(done, drafts=tuple(replace(draft, source=next(turn)) for draft in done.drafts)) for done in rounds]
 
 
 def _draft(letter, kept, overlaps):

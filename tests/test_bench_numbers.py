@@ -18,8 +18,7 @@ from specviz.bench.pass_cost import pass_samples, weight_bytes_read
 from specviz.bench.peer_generate import generate_writer, make_bare
 from specviz.bench.processes import PeakMemory
 from specviz.bench.reply import Reply
-from specviz.bench.report import spread
-from specviz.bench.samples import described
+from specviz.bench.samples import described, spread
 from specviz.bench.serving import outside_engine
 from specviz.drafts import make_draft
 from specviz.models import LanguageModel

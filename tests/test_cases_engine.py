@@ -4,6 +4,7 @@ A row whose whole kind is covered elsewhere has its smallest input here. B31 and
 `test_law.py`; features that are not offered (B6, B7, B9, B10, B46, B47) must be refused in words.
 """
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ from specviz import Lane, LanguageModel, Settings, make_draft, race, summarize
 from specviz.drafts import Drafter, Proposal, Strategy
 from specviz.errors import InputError, LoadError, PairError
 from specviz.metrics import verdict
+from specviz.racing import MAX_LANES
 from specviz.sampling import Draws
 from specviz.traces import Kind, LaneFinished, Reason, RoundDone, Verdict
 
@@ -317,13 +319,14 @@ def test_b27_lookups_that_match_now_and_then():
 def test_b29_in_bfloat16_a_divergence_is_a_near_tie_and_is_shown():
     lm = LanguageModel(module().to(torch.bfloat16), None)
     draft = LanguageModel(perturbed(module()).to(torch.bfloat16), None)
-    lanes = [Lane("standard", lm, make_draft("none", lm), Settings(max_new_tokens=40))]
-    lanes += [
+    standard = Lane("standard", lm, make_draft("none", lm), Settings(max_new_tokens=40))
+    drafts = [
         Lane(name, lm, strategy, Settings(k=4, max_new_tokens=40))
         for name, strategy in every_draft(lm, {"perturbed": draft})
         if strategy.drafts
     ]
-    for prompt in ([3, 9, 4], [60, 1], [7]):
+    races = [[standard, *lanes] for lanes in (drafts[: MAX_LANES - 1], drafts[MAX_LANES - 1 :])]
+    for prompt, lanes in itertools.product(([3, 9, 4], [60, 1], [7]), races):
         for lane, summary in summarize(race(lanes, prompt, calibrate=False)).items():
             if lane != "standard" and not summary.identical_to_standard:
                 assert summary.first_divergence is not None

@@ -9,6 +9,7 @@ import yaml
 
 from specviz import space
 from specviz.catalog import DEFAULT_PATH, ZeroGpu, detect_profile, load_catalog
+from specviz.cli import main
 from specviz.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,11 +89,15 @@ def test_drafts_that_do_not_fit_are_listed_last_with_the_reason(tmp_path):
     big, small = catalog.model("big"), catalog.model("small")
     assert [(choice.model.name, choice.reason) for choice in catalog.drafts_for(big)] == [
         ("small", None),
-        ("other", "other tokenizer (u; the target has t)"),
+        ("other", "other tokenizer than the target's t; use the draft cross-tokenizer"),
     ]
     assert [choice.reason for choice in catalog.drafts_for(small)] == [
-        "other tokenizer (u; the target has t)",
+        "other tokenizer than the target's t; use the draft cross-tokenizer",
         "not smaller than the target",
+    ]
+    assert [(choice.model.name, choice.reason) for choice in catalog.drafts_for(big, any_tokenizer=True)] == [
+        ("small", None),
+        ("other", None),
     ]
     # float32: 3.8 GB for the target alone, 4.2 GB with the draft, of 4 GB
     cpu = catalog.profile("cpu")
@@ -171,6 +176,7 @@ def change(path, value):
         (change(["hardware", "cpu", "targets"], "big"), "hardware.cpu.targets must be a list"),
         (change(["hardware", "cpu", "targets"], ["nil"]), "names the model 'nil', which is not under models"),
         (change(["hardware", "cpu", "target"], "other"), "target must be one of its targets"),
+        (change(["hardware", "cpu", "draft"], 4), "hardware.cpu.draft must be a text, not 4"),
         (change(["hardware", "cpu", "k"], 65), "k must lie between 0 and 64"),
         (change(["hardware", "cpu", "dtype"], "int8"), "dtype must be one of auto, float32"),
         (change(["hardware", "cpu", "preload"], ["small"]), "names 'small', which is not of the hub"),
@@ -212,6 +218,11 @@ def project(tmp_path, readme="# A title\n"):
     (tmp_path / "requirements.txt").write_text("gradio_client==9\ngradio==1.2.3\n")
     (tmp_path / "app.py").touch()
     return load(tmp_path)
+
+
+def test_the_repositorys_readme_requirements_and_catalogue_agree(capsys):
+    assert main(["space", "sync", "--check"]) == 0
+    assert capsys.readouterr().err == "README.md, requirements.txt and spaces.yaml agree.\n"
 
 
 def test_sync_writes_the_front_matter_once_and_leaves_the_text(tmp_path):

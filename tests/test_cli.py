@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from scripted import race as scripted_race
-from scripted import script, standard
+from scripted import script, sourced, standard
 from tiny_checkpoints import CONTEXT, GERMAN, save_llama
 
 from specviz.cli import main
@@ -18,7 +18,19 @@ from specviz.traces import LaneFinished, RaceFinished, RaceStarted, Reason, read
 
 KEYS = {
     *("text", "token_ids", "finish_reason", "kept_tokens", "target_passes", "draft_passes", "drafted", "accepted"),
-    *("tested", "alpha", "tau", "c", "coverage", "seconds", "prefill_seconds", "first_token_seconds"),
+    *(
+        "tested",
+        "alpha",
+        "tau",
+        "c",
+        "coverage",
+        "mean_drafted",
+        "mean_depth",
+        "sources",
+        "seconds",
+        "prefill_seconds",
+        "first_token_seconds",
+    ),
     *("tokens_per_second", "speedup", "identical_to_standard", "first_divergence"),
 }
 
@@ -320,6 +332,26 @@ def test_replay_at_a_speed_prints_the_same_numbers(call, tmp_path):
     status, out, _ = call("replay", tmp_path / "run.jsonl", "--speed", 100)
     # on their own clocks the short lane ends first, though the file tells it last
     assert status == 0 and out.index("== x ==") < out.index("== standard ==")
+
+
+def test_drafts_are_counted_by_source_in_the_table_and_the_json(call, tmp_path):
+    rounds = sourced(script("AAb", "ARUc"), "match", "table", "match", "table", "table")
+    path = tmp_path / "sourced.jsonl"
+    write_trace(path, scripted_race({"standard": standard(5), "draft": rounds}))
+    status, out, _ = call("replay", path)
+    # columns: standard, then the draft
+    told = [line.split("  ") for line in out[out.index("accepted by source") :].splitlines()[1:3]]
+    assert [[cell.strip() for cell in line if cell.strip()] for line in told] == [
+        ["match", "-", "2 of 2, 100 %"],
+        ["table", "-", "1 of 3, 33 %"],
+    ]
+    lanes = numbers(call("replay", path, "--json"))["lanes"]
+    assert lanes["draft"]["sources"] == [
+        {"source": "match", "drafted": 2, "accepted": 2},
+        {"source": "table", "drafted": 3, "accepted": 1},
+    ]
+    assert lanes["standard"]["sources"] == []
+    assert (lanes["draft"]["mean_drafted"], lanes["draft"]["mean_depth"]) == (2.5, 2.5)
 
 
 def test_replay_keeps_the_true_clock(monkeypatch):

@@ -7,11 +7,12 @@ GPT-2 does; both tokenizers are trained here on a few lines, and two of the mode
 import copy
 import json
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
-from law import FILTERED, PENALISED, PLAIN, PROMPT, VOCABULARY, Workers, exact_law, p_value
+from law import FILTERED, PENALISED, PLAIN, PROMPT, RUNS, VOCABULARY, exact_law, p_value
+from quick_tables import QuickTables
 from test_engine_exact import assert_same
 from tiny import ids_of, module, rounds_of, standard_ids, table_logits, table_module
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -29,7 +30,7 @@ from specviz.traces import Kind, Verdict
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-LEAST, RUNS = 1e-4, 3000
+LEAST = 1e-4
 LINES = "The quick brown fox jumps over the lazy dog.\nWhy does the quick dog  jump?\n  It saw 日本 and 👩‍💻.\n"
 LESSON = LINES.replace("日本 and 👩‍💻", "the fox and another dog")
 PROMPTS = ["The  quick", "dog.\n\n  It ", "saw 👩‍💻 and 日本", "é\n", "T", "fox  \t jumps"]
@@ -79,6 +80,12 @@ def random_model(kind, rows=0):
     """A random model of an architecture, with the tokenizer of its kind; `rows` beyond it are padding."""
     tokenizer = TOKENIZERS[kind]()
     return LanguageModel(module(kind, vocab_size=len(tokenizer) + rows), tokenizer, name=f"tiny {kind}")
+
+
+@cache
+def bare(kind, vocabulary):
+    """transformers' own module of a random model."""
+    return module(kind, vocab_size=vocabulary)
 
 
 @cache
@@ -212,8 +219,8 @@ def test_greedy_text_is_that_of_standard_decoding(one, other, text):
     for draft in (random_model(other), scholar(other)):
         strategy = make_draft("cross-tokenizer", lm, draft_model=draft)
         for k in (1, 3, 8):
-            rounds = rounds_of(lm, strategy, prompt, k=k, max_new_tokens=24, ignore_eos=True)
-            assert_same(module(one, vocab_size=lm.vocabulary), prompt, expected, ids_of(rounds), f"{draft.name}, {k}")
+            rounds = rounds_of(lm, strategy, prompt, k=k, max_new_tokens=24, ignore_eos=True, telemetry=False)
+            assert_same(bare(one, lm.vocabulary), prompt, expected, ids_of(rounds), f"{draft.name}, {k}")
             assert all(each.drafted <= k and each.draft_passes <= k for each in rounds)
 
 
@@ -273,12 +280,11 @@ def letters_tokenizer(words, merges=()):
 @cache
 def letters_pair(eos):
     """Letters a to e, and a draft that has them in another order and one more, and joins a and b."""
-    first = LanguageModel(
-        table_module(VOCABULARY, 3), letters_tokenizer("abcde"), eos_ids=() if eos is None else (eos,)
-    )
+    known = () if eos is None else (eos,)
+    first = QuickTables.speed_up(LanguageModel(table_module(VOCABULARY, 3), letters_tokenizer("abcde"), eos_ids=known))
     ends = () if eos is None else (ORDER.index("abcde"[eos]),)
     other = LanguageModel(table_module(7, 4), letters_tokenizer(ORDER, [("a", "b")]), eos_ids=ends)
-    return first, make_draft("cross-tokenizer", first, draft_model=other)
+    return first, make_draft("cross-tokenizer", first, draft_model=QuickTables.speed_up(other))
 
 
 def sample_pair(settings, eos, k, seeds):
@@ -290,13 +296,6 @@ def sample_pair(settings, eos, k, seeds):
         verdicts.update(draft.verdict for each in rounds for draft in each.drafts)
         verdicts.update(each.target.kind for each in rounds if each.target)
     return texts, verdicts
-
-
-@pytest.fixture(scope="module")
-def workers():
-    pool = Workers()
-    yield pool
-    pool.close()
 
 
 @pytest.mark.parametrize(
@@ -312,11 +311,9 @@ def workers():
     ],
 )
 def test_sampled_text_has_the_law_of_the_target(workers, settings, eos, k):
-    work = [workers._pool.submit(sample_pair, settings, eos, k, range(start, RUNS, 2)) for start in (0, 1)]
-    (texts, verdicts), (more, others) = (each.result() for each in work)
+    texts, counts = workers.spread(partial(sample_pair, settings, eos, k), RUNS)
     law = exact_law(table_logits(table_module(VOCABULARY, 3)), PROMPT, k + 2, settings, eos)
-    assert p_value(texts + more, law) >= LEAST
-    counts = verdicts + others
+    assert p_value(texts, law) >= LEAST
     assert min(counts[one] for one in (Verdict.ACCEPTED, Verdict.REJECTED, Kind.BONUS, Kind.CORRECTION)) > 50
 
 

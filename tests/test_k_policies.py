@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from law import FILTERED, PLAIN, PROMPT, RUNS, Workers, exact_law, p_value, table_models
+from law import FILTERED, PLAIN, PROMPT, RUNS, exact_law, p_value, table_models
 from tiny import draft_models, every_draft, ids_of, rounds_of, standard_ids, target
 
 from specviz import Settings, decode, make_draft
@@ -19,13 +19,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 LEAST, FOUND_OUT = 1e-4, 1e-8
 POLICIES = ("confidence-0.25", "entropy-2", "adaptive", "adaptive-0.8")
-
-
-@pytest.fixture(scope="module")
-def workers():
-    pool = Workers()
-    yield pool
-    pool.close()
 
 
 # spelling

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 import torch
-from law import FILTERED, PENALISED, PLAIN, PROMPT, RUNS, VOCABULARY, Workers, exact_law, p_value, table_models
+from law import FILTERED, PENALISED, PLAIN, PROMPT, RUNS, VOCABULARY, exact_law, p_value, table_models
+from quick_tables import QuickTables
 from tiny import TableConfig, TableLM, ids_of, rounds_of, table_logits, table_module
+from tiny_drafts import make_strategy
 
-from specviz import LanguageModel, Settings, make_draft
+from specviz import LanguageModel, Settings
 from specviz.drafts import Drafter, Proposal, Strategy, strategies
 from specviz.sampling import decide_sampled, distribution, draw
 from specviz.traces import Kind, Verdict
@@ -25,23 +27,19 @@ LEAST = 1e-4
 FOUND_OUT = 1e-8  # how surely a control must fail
 EOS = 3
 KINDS = {"plain": (PLAIN, None), "with EOS": (PLAIN, EOS), "filtered": (FILTERED, None), "penalised": (PENALISED, None)}
-# what every change runs; all else is for the long run. A cross-tokenizer draft of these models is a draft-model one
-QUICK = [(1, "filtered"), (2, "penalised")]
+# what every change runs; all else is for the long run. The short case where another strategy takes the same way:
+# an early exit and a student draft as a draft model does, and a cross-tokenizer draft of these models is one
+QUICK = [(2, "penalised")]
 QUICK_FOR = {
-    "none": [(2, "penalised")],
-    "cross-tokenizer": [],
-    "lookup-else-model": [(2, "penalised")],
+    "draft-model": [(1, "filtered"), (1, "with EOS"), (2, "plain"), (2, "penalised")],
+    "prompt-lookup": [(1, "filtered"), (2, "penalised")],
+    "early-exit": [(1, "filtered")],
     "ngram-table": [(1, "filtered")],
-    "draft-model": [*QUICK, (1, "with EOS"), (2, "plain")],
+    "student": [(1, "filtered")],
+    "feature-head": [(1, "filtered")],
+    "cross-tokenizer": [],
 }
 CASES = [(name, k, kind) for name in strategies() for k in (1, 2) for kind in KINDS]
-
-
-@pytest.fixture(scope="module")
-def workers():
-    pool = Workers()
-    yield pool
-    pool.close()
 
 
 def law_of(settings, k, eos=None):
@@ -49,7 +47,7 @@ def law_of(settings, k, eos=None):
 
 
 def registered(name, model, draft):
-    return make_draft(name, model, draft_model=draft if strategies()[name].takes_model else None)
+    return make_strategy(name, model, draft)
 
 
 def marks(name, k, kind):
@@ -63,6 +61,17 @@ def test_sampled_text_has_the_law_of_the_target(workers, name, k, kind):
     assert p_value(texts, law_of(settings, k, eos)) >= LEAST
     if strategies()[name].drafts:
         assert all(verdicts[one] > 50 for one in (*Verdict, *Kind) if one not in (Verdict.UNTESTED, Kind.STANDARD))
+
+
+def test_the_quick_way_through_the_tables_is_the_modules():
+    module = table_module(VOCABULARY, 3)
+    quick, plain = QuickTables.speed_up(LanguageModel(module, None)), LanguageModel(module, None)
+    with quick.open(40) as ours, plain.open(40) as theirs:
+        for ids, kept in (([2], 1), ([0, 3, 1, 4], 2), ([4, 4], 0), ([1], 1), ([2, 0, 1], 3), ([4], 1)):
+            assert torch.equal(ours.forward(ids), theirs.forward(ids))
+            ours.keep(kept)
+            theirs.keep(kept)
+    assert quick.executor.path == "tables" and plain.executor.path == "plain"
 
 
 # drafts of our own: the tables of the draft model, read without a cache
@@ -192,7 +201,7 @@ def test_dropping_an_unlikely_drawn_token_bends_the_law_as_worked_by_hand():
     target = TableLM(TableConfig(vocab_size=3, num_hidden_layers=1)).eval()
     with torch.no_grad():
         target.layers[0].weight.copy_(torch.tensor([0.5, 0.3, 0.2]).log().expand(12, 3))
-    model = LanguageModel(target, None)
+    model = QuickTables.speed_up(LanguageModel(target, None))
     q = torch.tensor([0.2, 0.5, 0.3]).log().expand(4, 3, 3).tolist()
     counts = {drafter: Counter() for drafter in (Right, CutAfterTheDraw)}
     for seed in range(2000):

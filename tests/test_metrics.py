@@ -4,10 +4,10 @@ import math
 from dataclasses import asdict, replace
 
 import pytest
-from scripted import race, script, standard
+from scripted import race, script, sourced, standard
 
 from specviz.errors import TraceError
-from specviz.metrics import Comparison, Factor, Tally, summarize
+from specviz.metrics import Comparison, Factor, SourceCounts, Tally, summarize
 from specviz.settings import Settings
 from specviz.traces import (
     DraftToken,
@@ -242,6 +242,21 @@ def test_a_tree_counts_nodes_drafted_and_depths_tested():
     assert summary.alpha_overlap == pytest.approx(1.625 / 3)
     # tokens 1 + 1 + 1 + 0 at depth 3; cost v(7) = 1.6
     assert summary.predicted_speedup == pytest.approx(3 / 1.6)
+
+
+def test_drafted_and_accepted_are_counted_by_source_the_best_first():
+    rounds = sourced(script("AAb", "ARUc", "Rc"), "table", "match", "match", "table", "alone", None)
+    summary = summarize(race({"standard": standard(6), "draft": rounds}))["draft"]
+    assert summary.sources == (
+        SourceCounts("match", 2, 2),
+        SourceCounts("table", 2, 1),
+        SourceCounts("alone", 1, 0),
+    )
+    assert [one.acceptance for one in summary.sources] == [1.0, 0.5, 0.0]
+
+
+def test_a_draft_that_names_no_source_has_no_counts_by_source():
+    assert all(summary.sources == () for summary in golden().values())
 
 
 def test_a_sampled_lane_is_compared_by_speed_alone():

@@ -6,8 +6,9 @@ import pytest
 from scripted import race, script, standard
 from test_metrics import LOSING, golden
 
-from specviz.metrics import Factor, summarize, verdict
+from specviz.metrics import Factor, policy_bias, summarize, times, verdict
 from specviz.metrics.words import holds_back
+from specviz.settings import Settings
 from specviz.traces import VerifyCurve
 
 
@@ -21,6 +22,26 @@ def test_a_win_says_what_holds_it_back_most():
 @pytest.mark.parametrize("measured", [1.951, 1.97, 2.4])
 def test_nothing_is_said_to_hold_back_a_lane_that_already_has_the_speed_promised(measured):
     assert holds_back(replace(golden()["draft"], speedup=measured)) is None
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [(1.25, "1.3x"), (2.25, "2.3x"), (0.75, "0.8x"), (0.25, "0.3x"), (1.05, "1.1x"), (0.97, "0.97x"), (0.04, "0.04x")],
+)
+def test_a_tie_is_rounded_up_as_a_browser_does(ratio, shown):
+    assert times(ratio) == shown
+
+
+def test_a_policy_of_k_is_said_to_choose_what_acceptance_is_measured_on():
+    def bias(policy, rounds=("ARc", "Ab")):
+        events = race({"standard": standard(4), "draft": script(*rounds)}, {"draft": Settings(k_policy=policy)})
+        return policy_bias(summarize(events)["draft"])
+
+    assert bias("fixed") is None and bias("adaptive", ("s",)) is None
+    assert "unsure positions are left undrafted" in bias("confidence-0.4") and "confidence-0.4" in bias(
+        "confidence-0.4"
+    )
+    assert "drafts less where drafts were rejected" in bias("adaptive")
 
 
 def test_a_loss_and_the_standard_lane_have_no_such_sentence():

@@ -6,18 +6,20 @@ import sys
 from dataclasses import replace
 
 import pytest
-from scripted import race, script, standard
+from scripted import race, script, sourced, standard
 from test_metrics import CURVE, GOLDEN_RACE
 
 from specviz import plots
 from specviz.errors import InputError
 from specviz.plots.names import short_names
+from specviz.plots.theme import label
 from specviz.settings import Settings
-from specviz.traces import LaneInfo, RaceStarted
+from specviz.traces import DraftToken, LaneInfo, RaceStarted, Round, RoundDone, Token, Verdict
 
 NAMES = (
     "acceptance_by_position",
     "accepted_lengths",
+    "drafts_by_source",
     "speedup_by_k",
     "passes_per_token",
     "seconds_by_round",
@@ -26,11 +28,19 @@ NAMES = (
 FIGURES = [getattr(plots, name) for name in NAMES]
 TABLES = [getattr(plots, f"{name}_table") for name in NAMES]
 EMPTY = {"standard": [], "draft": []}
-MANY = {**GOLDEN_RACE, "lookup": script("AAb", "RUc", "s"), "third": script("Ab", "Rc")}
+SOURCED = {
+    "standard": GOLDEN_RACE["standard"],
+    "draft": sourced(GOLDEN_RACE["draft"], *("match", "table") * 6),
+}
+MANY = {
+    **SOURCED,
+    "lookup": sourced(script("AAb", "RUc", "s"), *["lookup"] * 4),
+    "third": sourced(script("Ab", "Rc"), *["lookup"] * 2),
+}
 
 
 def golden():
-    return race(GOLDEN_RACE, curve=CURVE)
+    return race(SOURCED, curve=CURVE)
 
 
 def rows(table, lane="draft"):
@@ -56,6 +66,20 @@ def test_accepted_lengths_numbers():
     # alpha .75: one round of two drafts (.25, .1875, .5625), three of three (.25, .1875, .140625, .421875)
     table = rows(plots.accepted_lengths_table(golden()))
     assert table == [(0, 1, 1.0), (1, 1, 0.75), (2, 1, 0.984375), (3, 1, 1.265625)]
+
+
+def test_drafts_by_source_numbers():
+    # AAA, ARU, RU, AAU: six of eleven accepted; match has the 1st, 3rd, ... drafted token, table the others
+    table = rows(plots.drafts_by_source_table(golden()))
+    assert table == [
+        ("match", 6, 3, 0.5, 0.5),
+        ("table", 5, 3, 0.6, 0.5),
+    ]
+
+
+def test_a_race_whose_drafts_name_no_source_has_no_table_of_them():
+    assert len(plots.drafts_by_source_table(race(GOLDEN_RACE))) == 0
+    assert plots.drafts_by_source(race(GOLDEN_RACE)).layout.annotations[0].text.endswith("several sources.")
 
 
 def test_speedup_by_k_numbers():
@@ -142,44 +166,88 @@ def test_a_table_without_rounds_is_empty(table):
 @pytest.mark.parametrize("figure", FIGURES)
 def test_a_lanes_name_is_never_read_as_markup(figure):
     hostile = "<img src=x onerror=alert(1)>"
-    drawn = figure(race({"standard": GOLDEN_RACE["standard"], hostile: GOLDEN_RACE["draft"]}, curve=CURVE))
+    rounds = sourced(GOLDEN_RACE["draft"], *[hostile] * 12)
+    drawn = figure(race({"standard": GOLDEN_RACE["standard"], hostile: rounds}, curve=CURVE))
     assert "<img" not in drawn.to_json().replace("\\u003c", "<")
     assert "&lt;img" in drawn.to_json().replace("\\u0026", "&")
 
 
-def named(*lanes):
-    """A race's events whose lanes are given as (name, draft, label, k, draft model, options)."""
+def named(*lanes, rounds=()):
+    """A race's events whose lanes are given as (name, draft, label, k, draft model, options, policy)."""
     started = next(iter(race({"standard": []})))
     infos = tuple(
         LaneInfo(
-            name, draft, label, Settings(k=k), options, replace(started.header.target, name=model) if model else None
+            name,
+            draft,
+            label,
+            Settings(k=k, k_policy=policy),
+            options,
+            replace(started.header.target, name=model) if model else None,
         )
-        for name, draft, label, k, model, options in lanes
+        for name, draft, label, k, model, options, policy in lanes
     )
-    return [RaceStarted(replace(started.header, lanes=infos))]
+    return [RaceStarted(replace(started.header, lanes=infos)), *rounds]
 
 
-STANDARD_LANE = ("standard", "none", "standard decoding", 4, None, {})
+STANDARD_LANE = ("standard", "none", "standard decoding", 4, None, {}, "fixed")
+# of two or three drafting lanes (k, draft model, options, policy), and what they are called
+ALIKE = [
+    ([(5, "A", {}, "fixed"), (5, "B", {}, "fixed")], ["Draft k=5, A", "Draft k=5, B"]),
+    ([(5, "A", {}, "fixed"), (8, "A", {}, "fixed")], ["Draft k=5", "Draft k=8"]),
+    (
+        [(5, None, {"layers": 4}, "fixed"), (5, None, {"layers": 8}, "fixed")],
+        ["Draft k=5, layers=4", "Draft k=5, layers=8"],
+    ),
+    (
+        [
+            (5, None, {"table": "", "share": 0.5, "x": 1}, "fixed"),
+            (5, None, {"table": "a.npz", "share": 2.0, "x": 1}, "fixed"),
+        ],
+        ["Draft k=5, share=0.5", "Draft k=5, table=a.npz share=2"],
+    ),
+    (
+        [(5, None, {"on": True, "list": ["a", "b"]}, "fixed"), (5, None, {"on": False, "list": []}, "fixed")],
+        ["Draft k=5, on=true list=a+b", "Draft k=5, on=false"],
+    ),
+    ([(5, "A", {}, "fixed"), (5, "A", {}, "adaptive-0.3")], ["Draft k=5, fixed", "Draft k=5, adaptive-0.3"]),
+    (
+        [(5, "A", {"n": 1}, "fixed"), (5, "A", {"n": 2}, "fixed"), (5, "B", {"n": 1}, "fixed")],
+        ["Draft k=5, A, n=1, fixed", "Draft k=5, A, n=2, fixed", "Draft k=5, B, n=1, fixed"],
+    ),
+    ([(5, None, {}, "fixed"), (5, None, {}, "fixed")], ["Draft k=5, lane 1", "Draft k=5, lane 2"]),
+    (
+        [(16, None, {"shape": "tree"}, "fixed"), (16, None, {"shape": "chain"}, "fixed")],
+        ["Draft, 16 nodes", "Draft k=16"],
+    ),
+]
+
+
+def alike(lanes):
+    """The events of a race of these lanes, as ALIKE has them."""
+    return named(STANDARD_LANE, *((f"lane {i}", "x", "draft", *facts) for i, facts in enumerate(lanes, start=1)))
 
 
 def test_lanes_are_called_by_label_and_k():
     typed = "draft-model=wheels:qwen2.5-coder-0.5b-instruct:k=5"
-    lanes = named(STANDARD_LANE, (typed, "draft-model", "Draft model", 5, "Qwen 0.5B", {}))
+    lanes = named(STANDARD_LANE, (typed, "draft-model", "Draft model", 5, "Qwen 0.5B", {}, "fixed"))
     assert short_names(lanes) == {"standard": "Standard decoding", typed: "Draft model k=5"}
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "names"),
-    [
-        ((5, "A", {}), (5, "B", {}), ["Draft k=5, A", "Draft k=5, B"]),
-        ((5, "A", {}), (8, "A", {}), ["Draft k=5", "Draft k=8"]),
-        ((5, None, {"layers": 4}), (5, None, {"layers": 8}), ["Draft k=5, layers=4", "Draft k=5, layers=8"]),
-        ((5, None, {}), (5, None, {}), ["Draft k=5, first", "Draft k=5, second"]),
-    ],
-)
-def test_lanes_that_would_bear_the_same_name_are_told_apart(one, other, names):
-    lanes = named(STANDARD_LANE, *((name, "x", "draft", *facts) for name, facts in (("first", one), ("second", other))))
-    assert list(short_names(lanes).values())[1:] == names
+@pytest.mark.parametrize(("lanes", "names"), ALIKE)
+def test_lanes_that_would_bear_the_same_name_are_told_apart(lanes, names):
+    assert list(short_names(alike(lanes)).values())[1:] == names
+
+
+def test_a_lane_whose_rounds_branch_is_called_by_its_nodes():
+    branch = tuple(DraftToken(Token(i), Verdict.UNTESTED, -1) for i in (1, 2))
+    chain = tuple(DraftToken(Token(i), Verdict.UNTESTED, i - 2) for i in (1, 2))
+    for drafts, name in ((branch, "Draft, 2 nodes"), (chain, "Draft k=2")):
+        rounds = [RoundDone("lane", Round(0, 2, 2, drafts, None))]
+        assert short_names(named(("lane", "x", "draft", 2, None, {}, "fixed"), rounds=rounds)) == {"lane": name}
+
+
+def test_a_long_name_in_a_legend_keeps_its_end():
+    assert label("x" * 60 + "=4") != label("x" * 60 + "=8") and len(label("x" * 60)) == 40
 
 
 def test_a_race_that_has_not_begun_has_no_names():
@@ -189,7 +257,7 @@ def test_a_race_that_has_not_begun_has_no_names():
 @pytest.mark.parametrize("figure", FIGURES)
 def test_no_figure_shows_an_argument_as_it_was_typed(figure):
     typed = "draft-model=wheels:small:k=4"
-    events = list(race({"standard": GOLDEN_RACE["standard"], typed: GOLDEN_RACE["draft"]}, curve=CURVE))
+    events = list(race({"standard": GOLDEN_RACE["standard"], typed: SOURCED["draft"]}, curve=CURVE))
     header = events[0].header
     lanes = tuple(replace(lane, label="Draft" if lane.name == typed else "Standard") for lane in header.lanes)
     events[0] = RaceStarted(replace(header, lanes=lanes))

@@ -133,6 +133,9 @@ def test_a_file_that_breaks_off_anywhere_is_refused_and_leaves_nothing(tmp_path,
 def test_files_that_cannot_become_a_causal_model_are_refused_in_words(tmp_path):
     assert "There is no file" in refusal(f"gguf:{tmp_path / 'none.gguf'}")
     assert "is a folder" in refusal(f"gguf:{tmp_path}")
+    assert "is no ordinary file" in refusal("gguf:/dev/zero")
+    assert "There is no file" in refusal(f"gguf:{tmp_path / ('a' * 5000)}")
+    assert "There is no file" in refusal("gguf:~nobody-of-this-name/a.gguf")
     (tmp_path / "text.gguf").write_text("hello")
     assert "not a GGUF file" in refusal(f"gguf:{tmp_path / 'text.gguf'}")
     assert "cannot be converted" in refusal(f"gguf:{write_gguf(tmp_path / 'a.gguf', architecture='unheard')}")

@@ -24,7 +24,7 @@ from tree_drafts import Forest, Told, random_parents, way
 
 from specviz import Lane, LanguageModel, Settings, make_draft, race, summarize
 from specviz.drafts import Proposal, Seen
-from specviz.drafts.token_recycling import RankChances
+from specviz.drafts.hit_rates import HitRates
 from specviz.engine import Decoding
 from specviz.errors import InputError, PairError
 from specviz.sampling import decide_greedy_tree, decide_sampled, decide_sampled_tree, penalise
@@ -110,7 +110,7 @@ def test_greedy_text_is_that_of_standard_decoding(architecture):
     expected = standard_ids(lm, PROMPT, max_new_tokens=NEW_TOKENS)
     for nodes in NODES:
         strategies = [Forest(tuple(expected), 64, seed, luck) for seed, luck in ((1, 0.3), (2, 0.8))]
-        for strategy in (*strategies, make_draft("token-recycling", lm, nodes=nodes)):
+        for strategy in (*strategies, make_draft("token-recycling", lm, shape="tree")):
             rounds = rounds_of(lm, strategy, PROMPT, k=nodes, max_new_tokens=NEW_TOKENS, telemetry=False)
             assert_same(module(architecture), PROMPT, expected, ids_of(rounds), f"{architecture}, {nodes} nodes")
             seen.update(len(each.accepted) for each in rounds)
@@ -350,7 +350,7 @@ def test_penalties_of_a_tree_are_those_of_each_way_as_a_chain():
 def sampled_rounds():
     lm = target()
     strategy = Forest(tuple(standard_ids(lm, PROMPT, max_new_tokens=200)), 64, 3, 0.7)
-    lookup = make_draft("token-recycling", lm, nodes=12)
+    lookup = make_draft("token-recycling", lm, shape="tree")
     asked = {"k": 12, "max_new_tokens": 60, "temperature": 0.6, "seed": 4}
     return [*rounds_of(lm, strategy, PROMPT, **asked), *rounds_of(lm, lookup, PROMPT, **asked)]
 
@@ -449,35 +449,36 @@ def test_a_proposal_that_cannot_be_verified_is_refused_by_the_strategys_name(pro
 
 def test_the_recycled_tree_is_best_first_by_what_ranks_have_earned():
     """Ranks are worth .30, .10 and .06: 1 is worth .30, 2 .10, 3 after 1 .09, 8 .06, and 4 after 1 .03."""
-    drafter = make_draft("token-recycling", target(), nodes=5).start(None)
+    drafter = make_draft("token-recycling", target(), shape="tree").start(None)
     lists = {7: [1, 2, 8], 1: [3, 4, 8], 2: [5, 8, 9], 3: [6, 8, 9]}
     drafter.observe((7,), Seen(tuple(lists), None, torch.tensor(list(lists.values()))))
-    proposal = drafter.propose(16)
+    proposal = drafter.propose(5)
     assert (proposal.ids, proposal.parents) == ((1, 2, 3, 8, 4), (-1, -1, 0, -1, 0))
     assert drafter.propose(2).ids == (1, 2) and drafter.propose(0).ids == ()
 
 
-def test_ranks_are_worth_their_prior_and_then_what_the_run_shows():
-    ranks = RankChances()
-    assert ranks.chances[:2] == pytest.approx([0.3, 0.1])
+def test_kinds_of_guesses_are_worth_their_prior_and_then_what_the_run_shows():
+    rates = HitRates((0.3, 0.1), weight=10)
+    assert rates.chances == [0.3, 0.1]
     for _ in range(10):
-        ranks.add([5, 6, 7], 6)
-    assert ranks.chances[:2] == pytest.approx([3 / 20, 11 / 20])
-    ranks.add([5, 6, 7], 9)
-    assert ranks.chances[1] == pytest.approx(11 / 21)
+        rates.add(0, False)
+        rates.add(1, True)
+    assert rates.chances == pytest.approx([3 / 20, 11 / 20])
+    rates.add(1, False)
+    assert rates.chances == pytest.approx([3 / 20, 11 / 21])
 
 
 def test_the_recycled_tree_keeps_more_tokens_a_pass_than_the_chain():
     lm = LanguageModel(table_module(40, 1, sharpness=2.0), None)
     rounds = {
-        nodes: len(rounds_of(lm, make_draft("token-recycling", lm, nodes=nodes), [1, 2], k=16, max_new_tokens=100))
-        for nodes in (0, 16)
+        shape: len(rounds_of(lm, make_draft("token-recycling", lm, shape=shape), [1, 2], k=16, max_new_tokens=100))
+        for shape in ("chain", "tree")
     }
-    assert rounds[16] < rounds[0]
+    assert rounds["tree"] < rounds["chain"]
 
 
 def test_rounds_are_repeated_by_a_seed():
-    lm, strategy = target(), make_draft("token-recycling", target(), nodes=9)
+    lm, strategy = target(), make_draft("token-recycling", target(), shape="tree")
     asked = {"k": 9, "max_new_tokens": 40, "temperature": 0.8}
     runs = [rounds_of(lm, strategy, PROMPT, seed=seed, **asked) for seed in (5, 5, 6)]
     drafts = [[(each.drafts, each.target) for each in rounds] for rounds in runs]

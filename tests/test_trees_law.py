@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 import torch
-from law import FILTERED, PENALISED, PLAIN, PROMPT, VOCABULARY, Workers, exact_law, p_value, table_models
+from law import FILTERED, PENALISED, PLAIN, PROMPT, VOCABULARY, exact_law, p_value, table_models
 from test_law import EOS, LEAST, tables_of_draft
 from tree_drafts import way
 
@@ -25,13 +25,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 LENGTH = 3  # as deep as the trees, and the bonus after them
 TWO = ((-1, -1),)
 SHAPES = ((-1, -1, 0, 0), (-1, 0, -1, 2), (-1, -1, -1, 1), (-1, 0, 0, -1))
-
-
-@pytest.fixture(scope="module")
-def workers():
-    pool = Workers()
-    yield pool
-    pool.close()
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,7 @@ def grown(drafter, shapes, model, draft):
 
 
 def recycling(model, draft):
-    return make_draft("token-recycling", model, nodes=5)
+    return make_draft("token-recycling", model, shape="tree")
 
 
 def law_of(settings, length, eos=None):

@@ -99,16 +99,50 @@ def test_a_target_with_a_known_pair_begins_with_its_draft(offer):
     target = CATALOG.model("qwen2.5-coder-1.5b").source
     draft = CATALOG.model("qwen2.5-coder-0.5b").source
     assert offer.first_lane(target) == LaneChoice("draft-model", draft, 5)
-    assert draft in [source for _, source in offer.drafts(target)]
+    assert draft in [source for _, source in offer.models(target, "draft-model").choices]
 
 
-def test_drafts_of_another_tokenizer_are_not_offered(offer):
-    sources = [source for _, source in offer.drafts("embedded")]
-    assert sources and not any("wen" in source for source in sources)
+def test_only_models_that_fit_the_target_are_offered_and_the_others_have_their_reason(offer):
+    target = CATALOG.model("smollm2-360m").source
+    models = offer.models(target, "draft-model")
+    assert [source for _, source in models.choices] == ["embedded", CATALOG.model("smollm2-135m").source]
+    assert models.others == (
+        "Not listed. Gemma 3 270M it and 13 more: other tokenizer than the target's smollm2; use “Draft model with "
+        "another tokenizer”. SmolLM2 1.7B Instruct: not smaller than the target."
+    )
+    assert offer.models("embedded", "draft-model").others.startswith("No model of the list fits this target. ")
+
+
+def test_a_draft_that_takes_any_tokenizer_is_offered_models_of_any(offer):
+    models = offer.models(CATALOG.model("smollm2-360m").source, "cross-tokenizer")
+    assert [label for label, _ in models.choices][-1] == "Gemma 3 270M it, needs a token" and len(models.choices) == 3
+    assert "tokenizer" not in models.others and "not smaller" in models.others
 
 
 def test_any_model_is_offered_as_draft_for_a_target_that_the_catalogue_lacks(offer):
-    assert len(offer.drafts("path:/x")) == len(CATALOG.models) == len(offer.drafts("half typed"))
+    for target in ("path:/x", "half typed"):
+        assert len(offer.models(target, "draft-model").choices) == len(CATALOG.models)
+    assert offer.models("path:/x", "prompt-lookup").choices == []
+
+
+def test_a_profile_names_the_draft_to_begin_with_and_pairs_keep_theirs():
+    profile = replace(CATALOG.profile("local"), draft="prompt-lookup:max_ngram=5,k=7,k_policy=adaptive")
+    named = Offer(CATALOG, profile)
+    lane = LaneChoice("prompt-lookup", "", 7, (("max_ngram", 5),), "adaptive")
+    assert named.first_form().lanes == (lane,) and named.first_lane("path:/x") == lane
+    assert named.first_lane(CATALOG.model("qwen2.5-coder-1.5b").source).strategy == "draft-model"
+    assert named.first_lane(CATALOG.model("qwen2.5-3b").source) == lane
+    own = replace(profile, target="qwen2.5-coder-1.5b")
+    assert Offer(CATALOG, own).first_lane(CATALOG.model("qwen2.5-coder-1.5b").source) == lane
+    # one whose draft no preset begins with opens on the first preset's prompt
+    odd = Offer(CATALOG, replace(profile, draft="early-exit"))
+    assert odd.first_form().lanes == (LaneChoice("early-exit", k=profile.k),) and odd.first_form().prompt
+
+
+def test_every_profile_names_a_draft_that_can_be_run():
+    for profile in CATALOG.hardware.values():
+        offered = Offer(CATALOG, profile)
+        assert complaints(offered.first_form(), offered.limits) == ()
 
 
 def test_a_named_target_leads_the_list():
@@ -123,6 +157,7 @@ FORMS = [
         (
             LaneChoice("draft-model", "hub:a/b@main", 2, k_policy="confidence-0.3"),
             LaneChoice("prompt-lookup", k=0, options=(("max_ngram", 5),)),
+            LaneChoice("token-recycling", k=16, options=(("shape", "tree"),)),
         ),
         False,
         {
@@ -228,7 +263,7 @@ def test_a_form_that_can_be_run_has_nothing_said_against_it(offer):
 def test_a_machine_says_how_much_it_writes_and_what_it_offers():
     space = Offer(CATALOG, CATALOG.profile("cpu-basic"))
     said = complaints(filled(space.first_form(), {"max_new_tokens": 257, "target": "path:/etc"}), space.limits)
-    assert [line.split(";")[0].split(" is not")[0] for line in said] == [
+    assert [line.split(";")[0].split(" names")[0] for line in said] == [
         "Target: 'path:/etc'",
         "This machine writes at most 256 new tokens a lane",
     ]
@@ -270,6 +305,27 @@ def test_what_the_controls_are_written_they_read_back(offer):
         values = [value["value"] if isinstance(value, dict) else value for value in values]
         assert controls.read(values) == form
         assert len({id(component) for component in controls.written}) == len(controls.written)
+
+
+def test_k_counts_nodes_where_the_draft_is_a_tree_and_a_tree_has_a_few(offer):
+    tree = LaneChoice("token-recycling", k=4, options=(("shape", "tree"),))
+    assert tree.tree and not LaneChoice("token-recycling").tree and not LaneChoice("prompt-lookup").tree
+    assert (tree.fitted.k, replace(tree, k=9).fitted.k, LaneChoice("prompt-lookup", k=3).fitted.k) == (16, 9, 3)
+    form = replace(offer.first_form(), lanes=(tree,))
+    controls = _built(offer, form)
+    lane = controls.lanes[0]
+    assert lane.k.label == "k, nodes of a tree a round" and controls.lanes[1].k.label == "k, drafted tokens a round"
+    [(option, radio)] = lane.options["token-recycling"]
+    assert (option.name, radio.value, radio.choices) == ("shape", "tree", [("chain", "chain"), ("tree", "tree")])
+    assert [group.visible for name, group in lane.groups if name == "token-recycling"] == [True]
+
+
+def test_options_that_name_files_are_not_seen_by_a_spaces_visitors(offer):
+    space = Offer(CATALOG, CATALOG.profile("cpu-basic"))
+    for offered, seen in ((offer, True), (space, False)):
+        lane = _built(offered, offered.first_form()).lanes[0]
+        fields = [part for pairs in lane.options.values() for option, part in pairs if option.path]
+        assert fields and {field.visible for field in fields} == {seen}
 
 
 def test_k_policies_are_offered_where_there_are_several_each_with_its_level(offer):

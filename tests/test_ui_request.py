@@ -1,10 +1,12 @@
 """Whatever is asked of the page or the API is either a race that can run or a refusal in a sentence."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 
 from specviz.catalog import load_catalog
+from specviz.drafts import Strategy, option
 from specviz.errors import SpecvizError
 from specviz.lanes import parse_draft
 from specviz.prompts import MAX_PROMPT_CHARACTERS
@@ -12,6 +14,18 @@ from specviz.ui.form import LaneChoice
 from specviz.ui.request import Limits, draft_argument, make_request
 
 USUAL = {"max_new_tokens": 16, "temperature": 0.0, "seed": 0}
+
+
+@pytest.fixture(autouse=True)
+def of_file(monkeypatch):
+    """A strategy with an option that names a file."""
+
+    @dataclass(frozen=True)
+    class OfFile(Strategy):
+        file: str = option("", path=True)
+
+    OfFile.name = "of-file"
+    monkeypatch.setitem(Strategy.registry, "of-file", OfFile)
 
 
 def ask(prompt="Hello", drafts=("prompt-lookup:k=4",), target="embedded", limits=None, chat=True, **settings):
@@ -48,6 +62,7 @@ def refusal(**asked):
         ({"drafts": ["prompt-lookup:k=65"]}, "k must lie between 0 and 64"),
         ({"drafts": ["prompt-lookup:k=2.5"]}, "k must be a whole number"),
         ({"drafts": ["prompt-lookup:max_ngram=99"]}, "between 1 and 16"),
+        ({"drafts": ["token-recycling:shape=ring"]}, "shape must be one of chain, tree"),
         ({"max_new_tokens": 0}, "max_new_tokens must lie between"),
         ({"max_new_tokens": -5}, "max_new_tokens must lie between"),
         ({"max_new_tokens": 10**12}, "max_new_tokens must lie between"),
@@ -98,15 +113,29 @@ def test_a_space_runs_only_models_of_its_catalogue_and_its_length():
     catalog = load_catalog()
     limits = Limits.of(catalog, catalog.profile("cpu-basic"))
     assert ask(limits=limits).target == "embedded"
-    assert "is not offered on this machine" in refusal(limits=limits, target="path:/etc")
-    assert "is not offered on this machine" in refusal(limits=limits, drafts=["draft-model=path:/etc:k=2"])
+    assert "is not offered on this machine" in refusal(limits=limits, target="hub:a/b")
+    assert "is not offered on this machine" in refusal(limits=limits, drafts=["draft-model=hub:a/b:k=2"])
     assert "at most 256 new tokens" in refusal(limits=limits, max_new_tokens=257)
     assert "at most 256 new tokens" in refusal(limits=limits, drafts=["prompt-lookup:max_new_tokens=300"])
 
 
-def test_ones_own_machine_takes_any_source():
-    catalog = load_catalog()
-    assert ask(limits=Limits.of(catalog, catalog.profile("local")), target="path:/a b").target == "path:/a b"
+@pytest.mark.parametrize("source", ["path:/etc", "gguf:/dev/zero", "PATH: /etc", "gguf:a.gguf#int4"])
+@pytest.mark.parametrize("profile", ["cpu-basic", "local"])
+def test_a_spaces_visitors_name_no_file_whatever_its_profile(monkeypatch, profile, source):
+    monkeypatch.setenv("SPACE_ID", "a/b")
+    limits = Limits.of(load_catalog(), load_catalog().profile(profile))
+    assert "names a file of this machine" in refusal(limits=limits, target=source)
+    assert "names a file of this machine" in refusal(limits=limits, drafts=[f"draft-model={source}:k=2"])
+    words = refusal(limits=limits, drafts=["of-file:file=/etc/passwd"])
+    assert words == "The option file names a file of this machine, which visitors may not; leave it empty."
+    assert ask(limits=limits, drafts=["of-file:k=2"]).drafts == ("of-file:k=2",)
+
+
+def test_ones_own_machine_takes_any_source_and_any_file(monkeypatch):
+    monkeypatch.delenv("SPACE_ID", raising=False)
+    limits = Limits.of(load_catalog(), load_catalog().profile("local"))
+    assert ask(limits=limits, target="path:/a b").target == "path:/a b"
+    assert ask(limits=limits, drafts=["of-file:file=/a"]).drafts == ("of-file:file=/a",)
 
 
 def test_choices_are_spelt_as_on_the_command_line():

@@ -9,6 +9,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import torch
+from tiny_drafts import make_strategy
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import nn
 from torch.nn import functional
@@ -95,9 +96,9 @@ def every_draft(model, draft_models):
     for name, kind in strategies().items():
         if kind.takes_model:
             for quality, draft in draft_models.items():
-                yield f"{name}, {quality}", make_draft(name, model, draft_model=draft)
+                yield f"{name}, {quality}", make_strategy(name, model, draft)
         else:
-            yield name, make_draft(name, model)
+            yield name, make_strategy(name, model)
 
 
 def rounds_of(model, strategy, prompt, **settings):
@@ -150,6 +151,7 @@ class TableLM(PreTrainedModel):
         self.layers = nn.ModuleList(nn.Embedding((size + 1) * size, size) for _ in range(count))
         self.lm_head = nn.Linear(size, size, bias=False)
         self.post_init()
+        self.embed_tokens = nn.Embedding.from_pretrained(torch.eye(size))  # for a draft that reads embeddings
         with torch.no_grad():
             self.lm_head.weight.copy_(torch.eye(size))
 

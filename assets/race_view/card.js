@@ -1,8 +1,8 @@
 // The why card: for one token, what the draft and the target gave it, the draw, the verdict in a sentence, the draft
 // tree where there was one, both models' first five, the residual it was redrawn from, and the round's times.
 import { el } from './dom.js';
-import { depthsOf, hasDraft, isTree, parentOf } from './state.js';
-import { MARKS, STATUS, explain, keepChance, percent, pieceOf, question, seconds, visible } from './words.js';
+import { depthOf, depthsOf, hasDraft, isTree, parentOf } from './state.js';
+import { MARKS, STATUS, explain, guessedBy, keepChance, percent, pieceOf, question, seconds, visible } from './words.js';
 
 const WIDTH = 372;
 const GAP = 8;
@@ -88,6 +88,7 @@ function content(item, round, lane, pinned) {
       pinned ? el('button', { type: 'button', class: 'close', 'aria-label': 'Close' }, '✕') : null,
       el('span', { class: `where ${item.status}` }, whereabouts(item, draft, round).join(' · '))),
     el('p', {}, ...sentence(explain(item, { lane, round, greedy }))),
+    draft?.source ? el('p', { class: 'source' }, guessedBy(draft.source)) : null,
     draft && !greedy && (!tree || Number.isFinite(draft.draw)) ? facts(draft) : null,
     tree ? treeOf(round, item.slot) : null,
     bars(draft ?? round.target, round),
@@ -96,11 +97,11 @@ function content(item, round, lane, pinned) {
   ].filter(Boolean);
 }
 
-// Where a token stands in its round, which of the draft's sources proposed it, and what became of it.
+// Where a token stands in its round, and what became of it.
 function whereabouts(item, draft, round) {
   const place = isTree(round) ? `depth ${depthsOf(round)[item.slot]}` : `position ${item.slot + 1}`;
-  return [draft ? `round ${round.index + 1}, ${place}` : `round ${round.index + 1}`, draft?.source && `from ${draft.source}`,
-    `${MARKS[item.status]} ${STATUS[item.status]}`.trim()].filter(Boolean);
+  return [draft ? `round ${round.index + 1}, ${place}` : `round ${round.index + 1}`,
+    `${MARKS[item.status]} ${STATUS[item.status]}`.trim()];
 }
 
 // The drafted tree: each token under the one that it follows, the path taken set off, the target's own token at its end.
@@ -110,7 +111,7 @@ function treeOf(round, slot) {
   const rows = preorder(round).slice(0, TREE_MOST).map((i) => (i < 0 ? targetRow(round, path) : treeRow(round.drafts[i], depths[i], i === slot)));
   const count = round.drafts.length;
   return el('details', { class: 'tree', open: count <= TREE_OPEN },
-    el('summary', {}, `Draft tree: ${path} of ${count} tokens on the path taken`), el('ul', {}, ...rows));
+    el('summary', {}, `Draft tree: ${path} of ${count} nodes on the path taken, depth ${depthOf(round)}`), el('ul', {}, ...rows));
 }
 
 function treeRow(draft, depth, here) {

@@ -1,17 +1,7 @@
-// The row under the lanes: the legend, the replay's controls, and the menu of how the view looks and what it keeps.
+// The row under the lanes: the replay's controls, and the menu of how the view looks and what it keeps.
 import { el, setText } from './dom.js';
 
 export const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10];
-const LEGEND = [
-  ['accepted', 'accepted draft', 'Guessed by the draft, and what the target would have written; a small number says how many of a round were'],
-  ['rejected', 'rejected draft', 'Guessed by the draft and thrown away: the target says something else here'],
-  ['correction', 'correction', 'The target’s own token in the place of the first wrong guess'],
-  ['bonus', 'bonus', 'All guesses of the round were right, so the token that follows them came free'],
-  ['standard', 'standard', 'The target’s token of a round that guessed nothing'],
-];
-const MEANING = 'Accepted: guessed and kept. Rejected: guessed wrong and thrown away. Correction: the target’s own token in its place. '
-  + 'Bonus: all guesses were right, so one more came free. Small numbers: guesses kept in that round.';
-const OF_TREES = ' ✕ and a number: how many more the draft tree held, on branches not taken; the card draws them.';
 const PALETTES = [['default', 'colour-blind safe'], ['classic', 'green, red, blue'], ['mono', 'for print']];
 const SWITCHES = [['fold', 'fold rejected drafts'], ['untested', 'show untested drafts'], ['glyphs', 'show white space'],
   ['projector', 'projector']];
@@ -30,12 +20,11 @@ export class Controls {
       ...SPEEDS.map((speed) => el('option', { value: speed, selected: speed === 1 }, `×${speed}`)));
     this.live = el('button', { type: 'button', class: 'live', 'data-act': 'live', hidden: true });
     this.root = el('div', { class: 'controls' },
-      el('p', { class: 'tokens-legend', 'aria-label': 'What the tokens’ looks mean' }, ...LEGEND.map(([kind, text, meaning]) => el('span', { class: `tok ${kind}`, title: meaning }, text))),
       el('div', { class: 'transport', role: 'group', 'aria-label': 'Replay' }, this.live,
         button('again', '↺', 'Race again'), button('round-', '◂', 'One round back'), this.playButton,
         button('round+', '▸', 'One round on'), button('token-', '‹', 'One token back'), button('token+', '›', 'One token on'),
         this.speed, this.slider, this.time),
-      this.menu(), el('p', { class: 'legend-note' }, MEANING, el('span', { class: 'of-trees' }, OF_TREES)));
+      this.menu());
     this.listen();
   }
 

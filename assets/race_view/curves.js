@@ -2,8 +2,8 @@
 // function of the running sums at the states shown, sampled, so that it costs the same at any length of the run.
 import { el, setText } from './dom.js';
 import { laneAt } from './state.js';
-import { shortName, title } from './lanes.js';
-import { percent, seconds } from './words.js';
+import { shortName, title } from './names.js';
+import { clip, percent, seconds } from './words.js';
 
 const WIDTH = 260;
 const HEIGHT = 132;
@@ -11,6 +11,8 @@ const TOP = 16;
 const BOTTOM = 20;
 const PLOT = HEIGHT - TOP - BOTTOM;
 const SAMPLES = 96;
+// Characters of a lane's name that a chart has room for.
+const NAME = 20;
 const BARS = 64;
 const DASHES = ['━', '━', '╍', '┅'];
 
@@ -82,7 +84,7 @@ class TokensChart extends Chart {
       // The corner under the curves is free: names never hide a line there.
       const place = HEIGHT - BOTTOM - 6 - 14 * (trace.lanes.length - 1 - i);
       this.part(`label${i}`, 'text', { class: `label lane-${i}`, x: WIDTH, y: place, 'text-anchor': 'end' },
-        `${shortName(lane)} ${DASHES[i % DASHES.length]}`);
+        `${clip(shortName(lane), NAME)} ${DASHES[i % DASHES.length]}`);
     });
   }
 
@@ -123,18 +125,23 @@ class AcceptanceChart extends Chart {
     const step = Math.max(1, Math.ceil(rounds / BARS));
     this.axis('1', rounds > 1 ? `round ${rounds}` : '', '100%');
     this.part('bars', 'path', { class: 'bars', d: bars(lane, rounds, step, (from, to) => share(lane, from, to)) });
+    this.part('used', 'path', { class: 'used', d: usesAllOfK(lane, rounds) ? '' : usedLine(lane, rounds, step) });
     const drafting = trace.lanes.filter((other) => other.speculative);
     drafting.forEach((other) => {
       const d = alphaLine(other, states[other.index].rounds);
       this.part(`alpha${other.index}`, 'path', { class: `line ${drafting.length > 1 ? `lane-${other.index}` : 'only'}`, d });
     });
-    this.drawLegend(drafting, states, lane);
+    this.drawLegend(drafting, states, lane, rounds);
   }
 
-  // What the bars are of, and each line's last value.
-  drawLegend(drafting, states, chosen) {
+  // What the bars are of, how much of k was drafted where that was not all, and each line's last value.
+  drawLegend(drafting, states, chosen, rounds) {
     const several = drafting.length > 1;
-    const keys = [['draft', `accepted / drafted${several ? `, ${shortName(chosen)}` : ''}`]];
+    const what = chosen.tree ? 'nodes' : 'drafted';
+    const keys = [['draft', `accepted / ${what}${several ? `, ${shortName(chosen)}` : ''}`]];
+    if (!usesAllOfK(chosen, rounds)) {
+      keys.push(['used', `${what}, mean ${(chosen.sums.drafted[rounds] / rounds).toFixed(1)} of k = ${chosen.settings.k}`]);
+    }
     drafting.forEach((lane) => {
       const { rounds } = states[lane.index];
       const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
@@ -154,12 +161,29 @@ class AcceptanceChart extends Chart {
     trace.lanes.filter((lane) => lane.speculative).forEach((lane) => {
       for (let i = 0; i < states[lane.index].rounds; i += 1) {
         const alpha = lane.sums.accepted[i + 1] / lane.sums.tested[i + 1];
-        rows.push([shortName(lane), i + 1, lane.sums.drafted[i + 1] - lane.sums.drafted[i],
-          lane.sums.accepted[i + 1] - lane.sums.accepted[i], Number.isFinite(alpha) ? alpha.toFixed(3) : '–']);
+        const round = (name) => lane.sums[name][i + 1] - lane.sums[name][i];
+        rows.push([shortName(lane), i + 1, round('drafted'), round('depth'), round('accepted'),
+          Number.isFinite(alpha) ? alpha.toFixed(3) : '–']);
       }
     });
-    return { head: ['lane', 'round', 'drafted', 'accepted', 'α so far (accepted / tested)'], rows };
+    return { head: ['lane', 'round', 'drafted', 'depth', 'accepted', 'α so far (accepted / tested)'], rows };
   }
+}
+
+// Whether every round drafted k tokens, so that there is nothing to say of how many.
+const usesAllOfK = (lane, rounds) => lane.sums.drafted[rounds] === rounds * lane.settings.k;
+
+// How much of k the rounds drafted, as a stair over the bars of the same rounds.
+function usedLine(lane, rounds, step) {
+  const count = Math.ceil(rounds / step);
+  const pitch = Math.min(12, WIDTH / Math.max(1, count));
+  const parts = [];
+  for (let i = 0; i < count; i += 1) {
+    const [from, to] = [i * step, Math.min((i + 1) * step, rounds)];
+    const used = (lane.sums.drafted[to] - lane.sums.drafted[from]) / ((to - from) * lane.settings.k);
+    parts.push(`${i ? 'V' : `M0 `}${y(used).toFixed(1)}h${pitch.toFixed(1)}`);
+  }
+  return parts.join('');
 }
 
 function share(lane, from, to) {
@@ -206,7 +230,7 @@ class PassesChart extends Chart {
     this.svg.setAttribute('viewBox', `0 0 ${WIDTH} ${Math.max(HEIGHT, pitch * lines.length)}`);
     lines.forEach((line, i) => {
       const top = i * pitch;
-      this.part(`name${i}`, 'text', { x: 0, y: top + 10 }, `${line.name} · ${line.each} a token`);
+      this.part(`name${i}`, 'text', { x: 0, y: top + 10 }, `${clip(line.name, NAME + 8)} · ${line.each} a token`);
       const width = Math.max(1, (line.count / most) * (WIDTH - 46));
       this.part(`bar${i}`, 'rect', { class: line.kind, x: 0, y: top + 14, width: width.toFixed(1), height: 12, rx: 2 });
       this.part(`count${i}`, 'text', { class: 'count', x: (width + 5).toFixed(1), y: top + 24 }, String(line.count));
@@ -226,7 +250,8 @@ function passLines(trace, states) {
     const name = lane.speculative ? `target, ${shortName(lane)}` : title(lane);
     const target = { name, count: at.targetPasses,
       each: each(at.targetPasses, at), kind: lane.speculative ? 'verify' : 'standard' };
-    const draft = { name: `draft, k=${lane.settings.k}`, count: at.draftPasses, each: each(at.draftPasses, at), kind: 'draft' };
+    const size = lane.tree ? `${lane.settings.k} nodes` : `k=${lane.settings.k}`;
+    const draft = { name: `draft, ${size}`, count: at.draftPasses, each: each(at.draftPasses, at), kind: 'draft' };
     return lane.speculative ? [target, draft] : [target];
   });
 }

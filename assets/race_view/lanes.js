@@ -1,11 +1,13 @@
 // The lanes: a header with counters, the text as it grows, the row of the round in flight. A lane shows a state of
 // state.js: rounds are appended, or taken off the end where time went back; what stands is never touched.
 import { el, setText } from './dom.js';
-import { depthsOf, hasDraft, isKept, isTree, rateAt, roundItems } from './state.js';
+import { depthOf, depthsOf, hasDraft, isKept, isTree, rateAt, roundItems } from './state.js';
+import { subtitle, title } from './names.js';
 import { cleanText, refOf, tokenNode } from './tokens.js';
-import { REASONS, STATUS, clock, pieceOf, rate, visible } from './words.js';
+import { REASONS, STATUS, clock, pieceOf, plural, rate, sourceName, visible } from './words.js';
 
 const COUNTERS = ['tokens', 'target passes', 'draft passes', 'tok/s', 'clock'];
+const PASSES = COUNTERS.indexOf('draft passes');
 // A line's worth of tokens; a text block is closed at a newline once it holds so many, so that laying out a new
 // token never depends on the length of the run.
 const BLOCK = 48;
@@ -19,10 +21,12 @@ export class LaneView {
     this.flight = el('div', { class: 'flight sv-skip' });
     this.end = el('p', { class: 'end' });
     this.counters = COUNTERS.map(() => el('b', {}, '–'));
+    this.names = COUNTERS.map((name) => el('span', {}, name));
+    this.small = el('small', {}, subtitle(lane));
     this.root = el('section', { class: `lane ${lane.speculative ? 'speculative' : 'standard-lane'}`,
       'data-lane': lane.index, 'aria-label': title(lane) },
-    el('header', {}, el('h3', {}, title(lane), ' ', el('small', {}, subtitle(lane))),
-      el('div', { class: 'counters' }, ...COUNTERS.map((name, i) => el('p', {}, name, this.counters[i])))),
+    el('header', {}, el('h3', {}, title(lane), ' ', this.small),
+      el('div', { class: 'counters' }, ...this.names.map((name, i) => el('p', {}, name, this.counters[i])))),
     this.log, this.flight, this.end);
     this.log.addEventListener('scroll', () => { this.stuck = this.nearBottom(); }, { passive: true });
     this.openBlock();
@@ -111,7 +115,17 @@ export class LaneView {
   showCounters(at) {
     const drafts = this.lane.speculative ? String(at.draftPasses) : '–';
     const values = [String(at.kept), String(at.targetPasses), drafts, rate(rateAt(at)), clock(at.clock)];
+    if (this.lane.tree) this.showShape(at, values);
     values.forEach((value, i) => setText(this.counters[i], value));
+  }
+
+  // A lane of trees says so, and how large they are: in the place of draft passes, where there are none.
+  showShape(at, values) {
+    setText(this.small, subtitle(this.lane));
+    if (at.draftPasses) return;
+    setText(this.names[PASSES], 'nodes, depth');
+    const mean = (sum) => (sum / at.drafting).toFixed(1);
+    values[PASSES] = at.drafting ? `${mean(at.drafted)}, ${mean(at.depth)}` : '–';
   }
 
   // The row of the round in flight: drafting, its drafts pending, then the verdicts until the next one has drafted.
@@ -168,18 +182,26 @@ export class LaneView {
 function doing(lane, round, phase) {
   if (phase === 'idle' || (phase === 'drafting' && !lane.speculative)) return '';
   if (phase === 'drafting') return 'drafting…';
-  if (hasDraft(round)) return 'target is checking';
+  if (isTree(round)) return `target is checking ${plural(round.drafts.length, 'node')}, depth ${depthOf(round)}`;
+  const { k } = lane.settings;
+  if (hasDraft(round)) return round.drafted < k ? `target is checking ${round.drafted} of k = ${k}` : 'target is checking';
   return lane.speculative ? 'nothing drafted: one plain pass' : 'one plain pass';
 }
 
-const chip = (token, status) => el('span', { class: `chip ${status}` }, visible(pieceOf(token)));
+// `source`: which of the draft's sources guessed it; its first letter stands beside the token.
+function chip(token, status, source) {
+  const named = source ? { 'data-source': source[0], title: `guessed by ${sourceName(source)}` } : {};
+  return el('span', { class: `chip ${status}`, ...named }, visible(pieceOf(token)));
+}
 
 const overflow = (count) => (count > FLIGHT ? [`+${count - FLIGHT}`] : []);
 
 // A round in flight as chips in a row.
 function chain(round, pending) {
   const items = roundItems(round).filter((item) => !pending || item.slot >= 0);
-  return [...items.slice(0, FLIGHT).map((item) => chip(item.token, pending ? 'waiting' : item.status)), ...overflow(items.length)];
+  const source = (item) => round.drafts[item.slot]?.source;
+  return [...items.slice(0, FLIGHT).map((item) => chip(item.token, pending ? 'waiting' : item.status, source(item))),
+    ...overflow(items.length)];
 }
 
 // A round in flight that drafted a tree: the alternatives at each depth side by side, the depths one after the other.
@@ -188,27 +210,10 @@ function levels(round, pending) {
   const groups = [];
   round.drafts.slice(0, FLIGHT).forEach((draft, slot) => {
     groups[depths[slot]] ??= el('span', { class: 'level' });
-    groups[depths[slot]].append(chip(draft.token, pending ? 'waiting' : draft.verdict));
+    groups[depths[slot]].append(chip(draft.token, pending ? 'waiting' : draft.verdict, draft.source));
   });
   const own = !pending && round.target ? [chip(round.target.token, round.target.kind)] : [];
   return [...groups.filter(Boolean), ...overflow(round.drafts.length), ...own];
-}
-
-// The lane's name as a heading.
-export function title(lane) {
-  const label = lane.info.label || lane.name;
-  return label.charAt(0).toUpperCase() + label.slice(1);
-}
-
-// The name where it must tell lanes apart in a few characters.
-export function shortName(lane) {
-  return lane.speculative ? `${title(lane)} k=${lane.settings.k}` : title(lane);
-}
-
-export function subtitle(lane) {
-  if (!lane.speculative) return 'no draft';
-  const model = lane.info.draft_model?.name;
-  return [model, `k = ${lane.settings.k}`].filter(Boolean).join(', ');
 }
 
 function ending(finish) {

@@ -1,8 +1,9 @@
 // The race view: one trace, one time, and everything on the page a function of the two.
 import { el, setText, table } from './dom.js';
 import { Receiver } from './wire.js';
-import { Trace, isTree, laneAt } from './state.js';
-import { LaneView, copyClean, title } from './lanes.js';
+import { Trace, laneAt } from './state.js';
+import { nameLanes, title } from './names.js';
+import { LaneView, copyClean } from './lanes.js';
 import { Playback } from './playback.js';
 import { Pointing } from './pointing.js';
 import { Timeline, niceSpan } from './timeline.js';
@@ -10,6 +11,7 @@ import { Curves } from './curves.js';
 import { Report } from './report.js';
 import { MAX_BYTES, download, fromJsonl, toHtml, toJsonl } from './files.js';
 import { Controls } from './controls.js';
+import { legend } from './legend.js';
 import { plural } from './words.js';
 
 // Milliseconds between two drawings of the curves, of open tables, and between two sentences for those who listen.
@@ -30,7 +32,7 @@ class RaceView {
     this.controls = new Controls((name, value) => this.act(name, value));
     this.laneRow = el('div', { class: 'lanes' });
     this.status = el('p', { class: 'sr-only', role: 'status' });
-    root.replaceChildren(this.report.banner, this.report.headline, this.timeline.root, this.laneRow, this.controls.root,
+    root.replaceChildren(this.report.banner, this.report.headline, this.timeline.root, legend(), this.laneRow, this.controls.root,
       this.curves.root, this.report.table, this.report.details, this.pointing.card.root, this.status);
     this.addTableButtons();
     this.applyLook(this.controls.look);
@@ -51,7 +53,7 @@ class RaceView {
   // A new trace: `live` where it is run now, on the page that holds this view.
   start(live) {
     this.trace = new Trace();
-    this.root.classList.remove('trees');
+    this.root.classList.remove('trees', 'sources');
     this.playback.reset(this.trace, live);
     this.openLanes();
     this.report.reset(live && !!this.host.measurable);
@@ -71,15 +73,28 @@ class RaceView {
   append(event) {
     this.trace.append(event);
     if (event.event === 'RaceStarted') this.openLanes();
+    if (event.event === 'RoundDone') this.learn(this.trace.byName.get(event.lane));
     if (event.event === 'LaneFinished' && event.reason === 'error') {
       this.report.notice(`${event.lane} failed: ${event.message ?? 'no reason was given.'}`, 'error');
     }
-    if (event.event === 'RoundDone' && isTree(event.round)) this.root.classList.add('trees');
     if (event.event === 'RaceFinished') this.playback.live = false;
     if (!['RoundDone', 'LaneFinished'].includes(event.event)) this.report.showFacts(this.trace);
   }
 
+  // What only a lane's rounds tell: that it drafts trees, that its drafts come from several sources.
+  learn(lane) {
+    const { classList } = this.root;
+    if (lane?.sourced) classList.add('sources');
+    if (!lane?.tree || this.trees.has(lane)) return;
+    this.trees.add(lane);
+    classList.add('trees');
+    nameLanes(this.trace.lanes);
+    this.timeline.dirty = true;
+  }
+
   openLanes() {
+    this.trees = new Set();
+    nameLanes(this.trace.lanes);
     this.buildLanes();
     this.chosen = this.trace.lanes.findIndex((lane) => lane.speculative);
     this.timeline.reset(this.trace);

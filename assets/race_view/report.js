@@ -2,8 +2,8 @@
 // Sentences about the finished run come from Python's metrics; only live numbers are worked out here.
 import { el, setText, table } from './dom.js';
 import { ratioAt } from './state.js';
-import { shortName, subtitle, title } from './lanes.js';
-import { clock, millions, plural, price, seconds, times } from './words.js';
+import { shortName, subtitle, title } from './names.js';
+import { clock, millions, percent, plural, price, seconds, sourceName, times } from './words.js';
 
 export class Report {
   constructor() {
@@ -158,6 +158,8 @@ function sameness(summary, lane) {
 
 const ROWS = [
   ['target passes', 'target_passes', String], ['draft passes', 'draft_passes', String], ['seconds', 'seconds', seconds],
+  ['drafted in a round that drafts, mean', 'mean_drafted', (value) => value.toFixed(1)],
+  ['depth of its tree, mean', 'mean_depth', (value) => value.toFixed(1)],
   ['positions computed', 'positions_computed', String], ['positions wasted', 'wasted_positions', String],
   ['tokens a target pass (τ)', 'tau', (value) => value.toFixed(2)],
   ['time to first token', 'first_token_seconds', seconds],
@@ -165,7 +167,8 @@ const ROWS = [
 
 function finalTable(trace) {
   const lanes = trace.lanes.filter((lane) => trace.summary[lane.name]);
-  const rows = ROWS.map(([name, field, format]) => [name, ...lanes.map((lane) => {
+  const shown = ROWS.filter(([, field]) => field !== 'mean_depth' || lanes.some((lane) => lane.tree));
+  const rows = shown.map(([name, field, format]) => [name, ...lanes.map((lane) => {
     const value = trace.summary[lane.name][field];
     return value === null || value === undefined ? '–' : format(value);
   })]);
@@ -173,7 +176,21 @@ function finalTable(trace) {
   const heads = lanes.map((lane) => (lane.speculative ? `${title(lane)}, ${subtitle(lane)}` : title(lane)));
   const numbers = el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Final numbers' },
     table('Standard and speculative decoding', ['number', ...heads], rows));
-  return [el('h3', {}, 'The finished run'), ...reasons(trace, lanes), numbers];
+  return [el('h3', {}, 'The finished run'), ...reasons(trace, lanes), numbers, ...sourceTable(trace, lanes)];
+}
+
+// Which of a draft's sources guessed how much, and how much of that was kept; nothing where no draft has several.
+function sourceTable(trace, lanes) {
+  const drafting = lanes.filter((lane) => trace.summary[lane.name].sources?.length);
+  if (!drafting.length) return [];
+  const rows = drafting.flatMap((lane) => {
+    const { sources, accepted } = trace.summary[lane.name];
+    return sources.map((one) => [...(drafting.length > 1 ? [shortName(lane)] : []), sourceName(one.source), one.drafted,
+      one.accepted, percent(one.accepted / one.drafted), accepted ? percent(one.accepted / accepted) : '–']);
+  });
+  const head = [...(drafting.length > 1 ? ['lane'] : []), 'guessed by', 'drafted', 'accepted', 'of these drafted', 'of all accepted'];
+  return [el('h4', {}, 'Who guessed'), el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Drafts by source' },
+    table('Drafts by source', head, rows))];
 }
 
 // Why each lane was faster or slower, and what would have made it faster: a paragraph a lane.
@@ -182,7 +199,7 @@ function reasons(trace, lanes) {
   return drafting.map((lane) => {
     const summary = trace.summary[lane.name];
     const said = (drafting.length > 1 ? `${shortName(lane)}: ` : '') + whole(summary).replace(/\.$/, '');
-    return el('p', { class: 'why' }, `${said}. ${set(summary.holds_back)}`.trim());
+    return el('p', { class: 'why' }, [`${said}.`, set(summary.holds_back), summary.policy_bias].filter(Boolean).join(' '));
   });
 }
 

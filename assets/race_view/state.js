@@ -2,7 +2,7 @@
 // sums), and so does asking for a state (binary search). Knows nothing of the page.
 import { SETTINGS } from './defaults.js';
 
-const COUNTS = ['kept', 'accepted', 'tested', 'drafted', 'draftPasses', 'targetPasses', 'draft', 'verify', 'other'];
+const COUNTS = ['kept', 'accepted', 'tested', 'drafted', 'depth', 'drafting', 'draftPasses', 'targetPasses', 'draft', 'verify', 'other'];
 // Times travel in microseconds: sums of rounded parts may miss a boundary by a few of them.
 const SLACK = 5e-6;
 
@@ -11,6 +11,8 @@ export class Lane {
   constructor(info, index) {
     Object.assign(this, { info, index, name: info.name, settings: { ...SETTINGS, ...info.settings } });
     Object.assign(this, { rounds: [], starts: [], draftEnds: [], ends: [], started: null, finish: null });
+    // `tree`: it drafts alternatives, by its option or by a round that did; `sourced`: its drafts name their sources.
+    Object.assign(this, { tree: info.options?.shape === 'tree', sourced: false });
     this.sums = Object.fromEntries(COUNTS.map((name) => [name, [0]]));
   }
 
@@ -22,6 +24,8 @@ export class Lane {
     const start = round.start_seconds ?? this.end;
     const draft = round.draft_seconds ?? 0;
     this.rounds.push(round);
+    this.tree ||= isTree(round);
+    this.sourced ||= round.drafts.some((draft) => draft.source);
     this.starts.push(start);
     this.draftEnds.push(start + draft);
     this.ends.push(start + draft + (round.verify_seconds ?? 0) + (round.other_seconds ?? 0));
@@ -54,7 +58,7 @@ export class Trace {
   start(header) {
     this.header = { ...header };
     this.lanes = header.lanes.map((info, index) => new Lane(info, index));
-    this.lanes.forEach((lane) => this.byName.set(lane.name, lane));
+    this.lanes.forEach((lane) => { lane.target = header.target; this.byName.set(lane.name, lane); });
   }
 
   get sequential() { return this.header?.mode === 'sequential'; }
@@ -100,11 +104,14 @@ export function countUpTo(values, limit) {
 export function countRound(round) {
   const accepted = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
   const correction = round.target?.kind === 'correction' ? 1 : 0;
+  const drafted = round.drafted ?? round.drafts.length;
   return {
     kept: accepted + (round.target ? 1 : 0),
     accepted,
     tested: accepted + correction,
-    drafted: round.drafted ?? round.drafts.length,
+    drafted,
+    depth: isTree(round) ? depthOf(round) : drafted,
+    drafting: hasDraft(round) ? 1 : 0,
     draftPasses: round.draft_passes === undefined ? 0 : round.draft_passes ?? 0,
     targetPasses: round.target_passes === undefined ? 1 : round.target_passes ?? 0,
     draft: round.draft_seconds ?? 0,
@@ -131,6 +138,9 @@ export function depthsOf(round) {
   round.drafts.forEach((_, slot) => depths.push((depths[parentOf(round, slot)] ?? 0) + 1));
   return depths;
 }
+
+// How deep the deepest stands, 0 where nothing was drafted.
+export const depthOf = (round) => depthsOf(round).reduce((deepest, depth) => Math.max(deepest, depth), 0);
 
 // Whether the draft branches; a tree of one branch is a chain.
 export const isTree = (round) => round.drafts.some((_, slot) => parentOf(round, slot) !== slot - 1);

@@ -2,7 +2,7 @@
 // It draws what is new; all of it only when the scale, the window or the theme changes.
 import { colour, el } from './dom.js';
 import { countUpTo, hasDraft } from './state.js';
-import { shortName } from './lanes.js';
+import { shortName } from './names.js';
 
 const ROW = 26;
 const LABEL = 15;

@@ -6,7 +6,7 @@ export function percent(p) {
   if (p === null || p === undefined) return '–';
   if (p > 0 && p < 0.001) return '<0.1%';
   const value = p * 100;
-  return value < 1 || (value > 99 && value < 100) ? `${value.toFixed(1)}%` : `${Math.round(value)}%`;
+  return (value > 0 && value < 1) || (value > 99 && value < 100) ? `${value.toFixed(1)}%` : `${Math.round(value)}%`;
 }
 
 export function seconds(s) {
@@ -33,6 +33,12 @@ export function millions(count) {
   return count >= 1e9 ? `${(count / 1e9).toFixed(2)} B` : `${Math.round(count / 1e6)} M`;
 }
 
+// A text of at most `limit` characters: a longer one loses its middle, since names that are alike differ at their end.
+export function clip(text, limit) {
+  const half = Math.floor(limit / 2);
+  return text.length <= limit ? text : `${text.slice(0, half)}…${text.slice(text.length - limit + half + 1)}`;
+}
+
 // A text with its white space made visible.
 export function visible(text) {
   return text.replaceAll('\n', '↵').replaceAll('\t', '⇥').replace(/^ +$/, (run) => '␣'.repeat(run.length));
@@ -55,6 +61,26 @@ export const REASONS = {
   eos: 'ended by itself', stop: 'ended at a stop string', length: 'reached the token limit',
   context: 'the context is full', cancelled: 'stopped', error: 'failed',
 };
+
+// The sources that drafts name: what each is called, and what it guesses.
+const SOURCES = {
+  match: ['a match', 'what followed the same tokens earlier in this text'],
+  table: ['the table', 'what most often followed the same tokens in text counted before'],
+  recycling: ['recycling', 'what the target itself favoured after the same token before'],
+  alone: ['the token alone', 'what the target favours after this one token, whatever came before'],
+  lookup: ['prompt lookup', 'what followed the same tokens earlier in this text'],
+  model: ['the draft model', ''],
+};
+
+// A source in words; one that is not known here by its own name.
+export const sourceName = (source) => SOURCES[source]?.[0] ?? source;
+
+// "Guessed by the table: what most often followed ...", or null where a draft has one source.
+export function guessedBy(source) {
+  if (!source) return null;
+  const story = SOURCES[source]?.[1];
+  return `Guessed by ${sourceName(source)}${story ? `: ${story}` : ''}.`;
+}
 
 // The card's heading for a token.
 export function question(status, token) {

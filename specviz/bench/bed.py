@@ -13,6 +13,7 @@ import torch
 import yaml
 from torch import nn
 
+from specviz.bench.contest import Contest
 from specviz.bench.duel import Task, duel, judged
 from specviz.bench.effort import Effort
 from specviz.bench.lane import lane_writer
@@ -39,7 +40,10 @@ class Skipped(SpecvizError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured: sources, device and dtype as `load` takes them, k of every lane that drafts, and how much."""
+    """What is measured: sources, device and dtype as `load` takes them, k of every lane that drafts, and how much.
+
+    `contest`: the drafts that the part `drafts` compares; they name their own models and their own k.
+    """
 
     target: str
     draft: str | None
@@ -47,6 +51,7 @@ class Plan:
     dtype: str
     k: int
     effort: Effort
+    contest: Contest | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_K:
@@ -73,7 +78,7 @@ class Bed:
         """The draft, on the target's device. Raises Skipped where none was named."""
         if self.plan.draft is None:
             raise Skipped("Name a draft model with --draft SOURCE to measure one.")
-        return self._load(self.plan.draft, str(self.target.device), self.plan.dtype)
+        return self.draft_of(self.plan.draft)
 
     @cached_property
     def prompts(self) -> dict[str, tuple[int, ...]]:
@@ -91,6 +96,10 @@ class Bed:
     def loaded(self) -> dict[str, LanguageModel]:
         """The models that are loaded now, by role."""
         return {role: self.__dict__[role] for role in _ROLES if role in self.__dict__}
+
+    def draft_of(self, source: str) -> LanguageModel:
+        """The model of a lane's draft, on the target's device."""
+        return self._load(source, str(self.target.device), self.plan.dtype)
 
     def standard_writer(self) -> Writer:
         return lane_writer(self.target, make_draft("none", self.target), 0)

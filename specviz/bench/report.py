@@ -1,9 +1,12 @@
-"""A benchmark's result as a person reads it: tables of medians with their quartiles, by part. No torch."""
+"""A benchmark's result as a person reads it: tables of medians with their quartiles, by part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+from specviz.bench.contest_report import contest_failures, contest_sections
+from specviz.bench.samples import spread
 
 Row = Sequence[str]
 Section = tuple[str, Row, list[Row]]  # a title, the columns' names, the rows
@@ -14,6 +17,13 @@ def sections(result: dict[str, Any]) -> Iterator[Section]:
     """The tables of a result, in the order of its parts."""
     for name, part in result["parts"].items():
         yield from _SECTIONS[name](part)
+
+
+def markdown(section: Section) -> str:
+    """A table as Markdown, its title above it."""
+    title, head, rows = section
+    lines = [f"| {' | '.join(row)} |" for row in ([*head], ["---"] * len(head), *rows)]
+    return "\n".join([f"{title}:", "", *lines, ""])
 
 
 def facts(result: dict[str, Any]) -> Iterator[str]:
@@ -34,6 +44,8 @@ def closing(result: dict[str, Any]) -> Iterator[str]:
     yield from (f"{name} was left out: {reason}" for name, reason in result["skipped"].items())
     peers = result["parts"].get("peers", {"failed": {}, "missing": []})
     yield from (f"{name} failed: {words}" for name, words in peers["failed"].items())
+    if "drafts" in result["parts"]:
+        yield from contest_failures(result["parts"]["drafts"])
     yield from (f"{name} is not installed; pip install --no-deps {name}" for name in peers["missing"])
     yield f"Medians, with the quartiles in brackets. Took {result['seconds'] / 60:.1f} minutes."
 
@@ -139,15 +151,8 @@ _SECTIONS: dict[str, Callable[[dict[str, Any]], Iterable[Section]]] = {
     "roofline": _roofline,
     "page": _page,
     "startup": _startup,
+    "drafts": contest_sections,
 }
-
-
-def spread(value: dict[str, Any], form: str, unit: str = "", scale: float = 1, quartiles: bool = True) -> str:
-    """The median, and the quartiles in brackets where there is more than one sample."""
-    if value["median"] is None:
-        return _NONE
-    middle, first, third = (format(scale * value[key], form) for key in ("median", "q1", "q3"))
-    return f"{middle}{unit} [{first}, {third}]" if quartiles and len(value["samples"]) > 1 else f"{middle}{unit}"
 
 
 def _size(value: int | None) -> str:

@@ -24,6 +24,8 @@ def chosen_parts(only: Sequence[str], peers: bool) -> tuple[str, ...]:
     if unknown is not None:
         raise InputError(f"There is no part '{unknown}' of the benchmark; choose from: {', '.join(NAMES)}.")
     wanted = {*(only or USUAL), *(["peers"] if peers else [])}
+    if "drafts" in wanted and len(wanted) > 1:
+        raise InputError("The part 'drafts' is measured on its own; leave the others out.")
     return tuple(name for name in NAMES if name in wanted)
 
 
@@ -99,6 +101,8 @@ def _described(model: LanguageModel) -> dict[str, Any]:
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
+    if plan.contest is not None:
+        return {**plan.contest.facts, "dtype": plan.dtype}
     effort = plan.effort
     return {
         "k": plan.k,

@@ -13,6 +13,14 @@ def described(samples: Sequence[float]) -> dict[str, Any]:
     return {"samples": list(samples), "median": middle, "q1": first, "q3": third}
 
 
+def spread(value: dict[str, Any], form: str, unit: str = "", scale: float = 1, quartiles: bool = True) -> str:
+    """The median of `described` samples, and the quartiles in brackets where there is more than one sample."""
+    if value["median"] is None:
+        return "-"
+    middle, first, third = (format(scale * value[key], form) for key in ("median", "q1", "q3"))
+    return f"{middle}{unit} [{first}, {third}]" if quartiles and len(value["samples"]) > 1 else f"{middle}{unit}"
+
+
 def quartiles(samples: Sequence[float]) -> tuple[float | None, float | None, float | None]:
     """Lower quartile, median and upper quartile (inclusive method: of one sample all three are it)."""
     if not samples:

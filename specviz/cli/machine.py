@@ -23,6 +23,9 @@ LANE_FIELDS = (
     "tau",
     "c",
     "coverage",
+    "mean_drafted",
+    "mean_depth",
+    "sources",
     "seconds",
     "prefill_seconds",
     "first_token_seconds",
@@ -38,4 +41,4 @@ def to_json(header: Header, summaries: Mapping[str, Summary]) -> str:
     lanes = {name: {field: getattr(summary, field) for field in LANE_FIELDS} for name, summary in summaries.items()}
     settings = asdict(header.lanes[0].settings) if header.lanes else {}
     value = {"lanes": lanes, "settings": settings, "device": header.device, "dtype": header.dtype}
-    return json.dumps(value, allow_nan=False)
+    return json.dumps(value, allow_nan=False, default=asdict)

@@ -77,7 +77,7 @@ GROUPS: tuple[tuple[str, tuple[Line, ...]], ...] = (
             _count("draft passes", "draft_passes"),
             _count("rounds", "rounds"),
             _count("rounds that drafted", "drafting_rounds"),
-            _count("drafted", "drafted"),
+            _count("drafted (nodes of a tree)", "drafted"),
             _count("accepted", "accepted"),
             _count("tested (accepted + corrections)", "tested"),
             _count("drafted, not kept", "wasted_drafts"),
@@ -93,7 +93,8 @@ GROUPS: tuple[tuple[str, tuple[Line, ...]], ...] = (
             _rate("alpha (mean overlap)", "alpha_overlap"),
             _rate("tau (tokens per target pass)", "tau"),
             ("coverage (rounds that drafted)", _share("coverage")),
-            ("mean drafted", _number("mean_drafted", ".2f")),
+            ("mean drafted (nodes)", _number("mean_drafted", ".2f")),
+            ("mean depth (a chain's is the same)", _number("mean_depth", ".2f")),
             ("mean accepted", _number("mean_accepted", ".2f")),
         ),
     ),
@@ -148,6 +149,11 @@ def by_position(summary: Summary) -> Iterator[str]:
     columns = (summary.accepted_per_position, summary.accepted_per_position_vllm, summary.reached_per_position)
     for conditional, vllm, reached in zip(*columns, strict=True):
         yield f"{_rounded(conditional)} / {_rounded(vllm)} of {reached}"
+
+
+def by_source(summary: Summary) -> dict[str, str]:
+    """For each of the draft's sources: accepted of drafted, and the share that is; empty where there is one."""
+    return {one.source: f"{one.accepted:,d} of {one.drafted:,d}, {percent(one.acceptance)}" for one in summary.sources}
 
 
 def _rounded(value: float | None) -> str:

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from specviz.cli.escaping import one_line
 from specviz.cli.looks import BOLD, FAINT
-from specviz.cli.numbers import GROUPS, NONE, by_position
-from specviz.metrics import Summary, holds_back, verdict
+from specviz.cli.numbers import GROUPS, NONE, by_position, by_source
+from specviz.metrics import Summary, holds_back, policy_bias, verdict
 from specviz.traces import Header, LaneInfo, ModelInfo, VerifyCurve
 
 _LABEL_WIDTH, _LANE_WIDTH, _PROMPT_SHOWN = 38, 14, 72
@@ -68,12 +68,12 @@ def print_numbers(console: Console, summaries: Sequence[Summary], curve: VerifyC
 
 
 def print_verdicts(console: Console, summaries: Sequence[Summary], lanes: Sequence[LaneInfo]) -> None:
-    """A sentence for each lane, and for one that is not slower what holds it back."""
+    """A sentence for each lane, for one that is not slower what holds it back, and what its policy of k does."""
     tell = say(console)
     for summary, lane in zip(summaries, lanes, strict=True):
         tell(f"{one_line(lane.name)}: {one_line(verdict(summary))}", BOLD)
-        if held := holds_back(summary):
-            tell(f"  {one_line(held)}", FAINT)
+        for more in filter(None, (holds_back(summary), policy_bias(summary))):
+            tell(f"  {one_line(more)}", FAINT)
 
 
 def _table(summaries: Sequence[Summary]) -> Table:
@@ -90,7 +90,18 @@ def _table(summaries: Sequence[Summary]) -> Table:
         table.add_row(Text("accepted at position: conditional / vLLM's, of n rounds", BOLD))
     for position, cells in enumerate(positions, start=1):
         table.add_row(Text(f"  {position}"), *map(Text, cells))
+    _add_sources(table, summaries)
     return table
+
+
+def _add_sources(table: Table, summaries: Sequence[Summary]) -> None:
+    """Rows of what each of a draft's sources gave, where a draft has several."""
+    found = [by_source(summary) for summary in summaries]
+    sources = list(dict.fromkeys(source for one in found for source in one))
+    if sources:
+        table.add_row(Text("accepted by source, of drafted", BOLD))
+    for source in sources:
+        table.add_row(Text(f"  {one_line(source)}"), *(Text(one.get(source, NONE)) for one in found))
 
 
 def _curve(curve: VerifyCurve | None) -> str:

@@ -34,6 +34,7 @@ class CrossTokenizer(Strategy):
     label: ClassVar[str] = "Draft model with another tokenizer"
     help: ClassVar[str] = "A smaller model of any family guesses; its words are told again in the target's tokens."
     takes_model: ClassVar[bool] = True
+    any_tokenizer: ClassVar[bool] = True
 
     draft_model: LanguageModel
     shared: SharedTokens | None = field(default=None, compare=False, repr=False)  # None: the pair shares its tokens

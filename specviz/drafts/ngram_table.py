@@ -1,20 +1,18 @@
 """An n-gram table drafts: what most often followed the last few tokens in text counted beforehand.
 
-The best text to count is what the target itself wrote. Nothing is drawn and no pass is run; without a table the run's
-own prompt is counted.
+The best text to count is what the target itself wrote; the package brings such tables for some targets. Nothing is
+drawn and no pass is run; without a table the run's own prompt is counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from specviz.drafts.ngrams import MAX_ORDER, NgramTable, count_ngrams, load_table
+from specviz.drafts.ngrams import MAX_ORDER, NgramTable, count_ngrams
+from specviz.drafts.shipped import table_for
 from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
-from specviz.errors import InputError, PairError
 from specviz.models import LanguageModel
 
 
@@ -26,25 +24,21 @@ class NgramTableDraft(Strategy):
         "Guesses what most often followed the same few tokens in text counted before. Costs next to nothing."
     )
 
-    table: str = option("", help="path of a table of n-grams (.npz); empty: count the prompt")
+    table: str = option(
+        "", help="path of a table of n-grams (.npz); empty: the target's own, or else the prompt is counted", path=True
+    )
     counted: NgramTable | None = field(default=None, compare=False, repr=False)
+    table_note: str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def make(cls, target: LanguageModel, draft_model: LanguageModel | None, options: dict[str, Any]) -> Self:
         strategy = super().make(target, draft_model, options)
-        if not strategy.table:
-            return strategy
-        counted = _table(Path(strategy.table).expanduser())
-        if counted.largest_id >= target.vocabulary:
-            raise PairError(
-                f"The n-gram table '{strategy.table}' holds tokens that {target.name} does not have; "
-                "use one that was counted with the target's own tokenizer."
-            )
-        return replace(strategy, counted=counted)
+        counted, note = table_for(target, strategy.table)
+        return replace(strategy, counted=counted, table_note=note)
 
     @property
     def note(self) -> str | None:
-        return None if self.counted is None else f"a table of {len(self.counted)} contexts"
+        return self.table_note
 
     def start(self, run: Run) -> Drafter:
         return _TableDrafter(self.counted or count_ngrams([run.prompt_ids]))
@@ -61,23 +55,9 @@ class _TableDrafter(Drafter):
     def propose(self, k: int) -> Proposal:
         text = self._last.copy()
         while len(text) < len(self._last) + k:
-            token = self._table.after(text)
-            if token is None:
+            tokens = self._table.after(text)
+            if not tokens:
                 break
-            text.append(token)
+            text.append(tokens[0])
         drafted = tuple(text[len(self._last) :])
         return Proposal(drafted) if drafted else NOTHING
-
-
-def _table(path: Path) -> NgramTable:
-    """The table of a file, read once as long as the file stays as it is."""
-    try:
-        facts = path.stat()
-    except OSError as error:
-        raise InputError(f"The n-gram table '{path}' cannot be read; give the path of a file that is there.") from error
-    return _read(path, (facts.st_mtime_ns, facts.st_size))
-
-
-@lru_cache(maxsize=4)
-def _read(path: Path, state: tuple[int, int]) -> NgramTable:
-    return load_table(path)

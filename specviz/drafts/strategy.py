@@ -7,6 +7,8 @@ from them and the command line parses them, so that a new strategy needs no othe
 from __future__ import annotations
 
 import dataclasses
+import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -90,7 +92,10 @@ class Drafter:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a strategy: name, type, default, range and a line of help."""
+    """An option of a strategy: name, type, default, range and a line of help.
+
+    `path`: it names a file of this machine; `choices`: the texts that it may be, where it may not be any.
+    """
 
     name: str
     type: type
@@ -98,23 +103,35 @@ class Option:
     low: float | None
     high: float | None
     help: str
+    path: bool = False
+    choices: tuple[str, ...] = ()
 
     def parse(self, value: Any) -> Any:
         """`value` (or its text) as this option's type, in its range. Raises InputError."""
         try:
-            parsed = self.type(value) if not isinstance(value, bool) else value
-            if self.type is int and float(value) != parsed:
-                raise ValueError
-        except (TypeError, ValueError) as error:
-            raise InputError(f"The option {self.name} must be {_kind(self.type)}, not {value!r}.") from error
+            parsed = _as(self.type, value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"The option {self.name} must be {_kind(self.type)}, not {_shown(value)}.") from error
+        if self.choices and parsed not in self.choices:
+            raise InputError(f"The option {self.name} must be one of {', '.join(self.choices)}, not {_shown(value)}.")
         if self.low is not None and not self.low <= parsed <= self.high:
-            raise InputError(f"The option {self.name} must lie between {self.low} and {self.high}; {parsed} does not.")
+            raise InputError(
+                f"The option {self.name} must lie between {self.low} and {self.high}; {_shown(parsed)} does not."
+            )
         return parsed
 
 
-def option(default: Any, low: float | None = None, high: float | None = None, help: str = "") -> Any:
+def option(
+    default: Any,
+    low: float | None = None,
+    high: float | None = None,
+    help: str = "",
+    path: bool = False,
+    choices: tuple[str, ...] = (),
+) -> Any:
     """A dataclass field that is an option of its strategy."""
-    return dataclasses.field(default=default, metadata={"low": low, "high": high, "help": help, "option": True})
+    facts = {"low": low, "high": high, "help": help, "path": path, "choices": choices}
+    return dataclasses.field(default=default, metadata={"option": facts})
 
 
 @dataclass(frozen=True)
@@ -126,6 +143,7 @@ class Strategy:
     help: ClassVar[str] = ""
     needs: ClassVar[frozenset[str]] = frozenset()
     takes_model: ClassVar[bool] = False
+    any_tokenizer: ClassVar[bool] = False  # whether that model may have another tokenizer than the target
     drafts: ClassVar[bool] = True
 
     registry: ClassVar[dict[str, type[Strategy]]] = {}
@@ -137,11 +155,8 @@ class Strategy:
 
     @classmethod
     def options(cls) -> tuple[Option, ...]:
-        fields = (field for field in dataclasses.fields(cls) if field.metadata.get("option"))
-        return tuple(
-            Option(f.name, type(f.default), f.default, f.metadata["low"], f.metadata["high"], f.metadata["help"])
-            for f in fields
-        )
+        fields = (field for field in dataclasses.fields(cls) if "option" in field.metadata)
+        return tuple(Option(f.name, type(f.default), f.default, **f.metadata["option"]) for f in fields)
 
     @classmethod
     def make(cls, target: LanguageModel, draft_model: LanguageModel | None, options: dict[str, Any]) -> Self:
@@ -185,5 +200,22 @@ def same_device(target: LanguageModel, draft: LanguageModel) -> None:
         )
 
 
+def _as(kind: type, value: Any) -> Any:
+    """`value` as this type, without guessing: a truth is no number, and a text is no truth."""
+    if (kind is bool) != isinstance(value, bool):
+        raise TypeError
+    parsed = os.fspath(value) if kind is str else kind(value)
+    if kind in (int, float) and not (math.isfinite(parsed) and float(value) == parsed):
+        raise ValueError
+    if not isinstance(parsed, kind):
+        raise TypeError
+    return parsed
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 def _kind(kind: type) -> str:
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}.get(kind, "a list")

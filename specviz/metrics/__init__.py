@@ -5,8 +5,9 @@ imports torch, transformers or gradio, and draws nothing.
 """
 
 from specviz.metrics.agreement import Comparison
+from specviz.metrics.counts import branches
 from specviz.metrics.reasons import Because, Factor, explain, percent, times
-from specviz.metrics.summary import Summary
+from specviz.metrics.summary import SourceCounts, Summary
 from specviz.metrics.tally import STANDARD, Tally, summarize
 from specviz.metrics.theory import (
     MAX_SEARCHED_K,
@@ -20,7 +21,7 @@ from specviz.metrics.theory import (
     teaching_speedup,
     tokens_per_round,
 )
-from specviz.metrics.words import acceptance_warning, counted, holds_back, verdict
+from specviz.metrics.words import acceptance_warning, counted, holds_back, policy_bias, verdict
 
 __all__ = [
     "MAX_SEARCHED_K",
@@ -30,16 +31,19 @@ __all__ = [
     "Comparison",
     "Costs",
     "Factor",
+    "SourceCounts",
     "Summary",
     "Tally",
     "acceptance_warning",
     "accepted_length_law",
     "best_k",
+    "branches",
     "counted",
     "expected_tokens",
     "explain",
     "holds_back",
     "percent",
+    "policy_bias",
     "relative_cost",
     "speedup",
     "summarize",

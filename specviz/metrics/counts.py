@@ -32,6 +32,11 @@ class RoundCounts:
         return self.accepted + self.corrected
 
 
+def branches(round_: Round) -> bool:
+    """Whether a round drafted alternatives; a tree of one branch is a chain."""
+    return any(draft.parent is not None and draft.parent != index - 1 for index, draft in enumerate(round_.drafts))
+
+
 def count(round_: Round) -> RoundCounts:
     accepted = len(round_.accepted)
     corrected = round_.target is not None and round_.target.kind is Kind.CORRECTION

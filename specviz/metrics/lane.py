@@ -8,7 +8,8 @@ from typing import Any
 
 from specviz.metrics.agreement import Output
 from specviz.metrics.counts import RoundCounts, count
-from specviz.traces import LaneFinished, LaneInfo, Round
+from specviz.metrics.summary import SourceCounts
+from specviz.traces import DraftToken, LaneFinished, LaneInfo, Round, Verdict
 
 # Totals over the rounds; `seconds` is the round's own sum, where an untold part counts as none.
 SUMMED = (
@@ -48,6 +49,7 @@ class LaneTally:
         self.accepted_lengths: list[int] = []
         self.drafted_lengths: list[int] = []
         self.overlap_sum, self.overlaps = 0.0, 0
+        self._by_source: dict[str, list[int]] = {}  # [drafted, accepted]
 
     def add(self, round_: Round) -> None:
         counts = count(round_)
@@ -59,6 +61,7 @@ class LaneTally:
         self._time(round_)
         if counts.drafting:
             self._count_drafts(counts)
+            self._count_sources(round_.drafts)
 
     def _keep(self, round_: Round) -> None:
         self.ids += [token.id for token in round_.kept]
@@ -96,6 +99,19 @@ class LaneTally:
         for position in range(counts.positions):
             _increase(self.reached, position, position < counts.tested)
             _increase(self.accepted_at, position, position < counts.accepted)
+
+    def _count_sources(self, drafts: tuple[DraftToken, ...]) -> None:
+        for draft in drafts:
+            if draft.source is not None:
+                counts = self._by_source.setdefault(draft.source, [0, 0])
+                counts[0] += 1
+                counts[1] += draft.verdict is Verdict.ACCEPTED
+
+    @property
+    def sources(self) -> tuple[SourceCounts, ...]:
+        """The sources that drafted, the one with most accepted tokens first."""
+        found = (SourceCounts(source, *counts) for source, counts in self._by_source.items())
+        return tuple(sorted(found, key=lambda one: (-one.accepted, -one.drafted, one.source)))
 
     def total(self, name: str) -> Any:
         """A total of SUMMED; a time is None before the first round."""

@@ -43,6 +43,7 @@ def _identity(lane: LaneTally) -> dict[str, Any]:
         "finish_reason": end.reason.value if end else None,
         "message": end.message if end else None,
         "kept_tokens": len(lane.ids),
+        "k_policy": lane.info.settings.k_policy,
     }
 
 
@@ -68,6 +69,7 @@ def _draft_numbers(lane: LaneTally) -> dict[str, Any]:
         "mean_drafted": _ratio(drafted, lane.drafting_rounds),
         "mean_depth": None if drafted is None else _ratio(lane.positions, lane.drafting_rounds),
         "mean_accepted": _ratio(lane.accepted, lane.drafting_rounds),
+        "sources": lane.sources,
     }
 
 

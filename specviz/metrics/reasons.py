@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import StrEnum
 
 from specviz.metrics.theory import Costs, relative_cost
 
 # Below half a percent no factor can be blamed.
 _LEAST_GAIN = 1.005
+# Room for every digit of any float, so that nothing is rounded twice.
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 
 
 class Factor(StrEnum):
@@ -58,7 +61,8 @@ def nothing_drafted(rounds: int) -> Because:
 
 def times(ratio: float) -> str:
     """A speed-up as it is shown: one decimal, two near 1 and near 0, so that 0.97 never reads as 1.0."""
-    return f"{ratio:.2f}x" if ratio < 0.1 or round(ratio, 1) == 1.0 else f"{ratio:.1f}x"
+    short = _fixed(ratio, 1)
+    return f"{_fixed(ratio, 2)}x" if ratio < 0.1 or short == "1.0" else f"{short}x"
 
 
 def percent(share: float) -> str:
@@ -68,6 +72,11 @@ def percent(share: float) -> str:
     if 0.995 <= share < 1:
         return "over 99 %"
     return f"{share:.0%}".replace("%", " %")
+
+
+def _fixed(value: float, digits: int) -> str:
+    """`value` with so many decimals, a tie rounded up: what a browser's toFixed writes."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), context=_EXACT):f}"
 
 
 def _because(factor: Factor, costs: Costs, would_be: float) -> Because:

@@ -14,6 +14,20 @@ from specviz.metrics.theory import Costs
 
 
 @dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """What one of a strategy's sources drafted, and how much of that was accepted."""
+
+    source: str
+    drafted: int
+    accepted: int
+
+    @property
+    def acceptance(self) -> float:
+        """accepted / drafted."""
+        return self.accepted / self.drafted
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     # what ran, and what it wrote
     name: str
@@ -25,6 +39,8 @@ class Summary:
     finish_reason: str | None
     message: str | None
     kept_tokens: int
+    # the lane's policy of k: all but "fixed" choose where to draft, and so what `alpha` is measured on
+    k_policy: str
 
     # counts; `positions_computed`, of the target, leave out the prefill
     rounds: int
@@ -58,6 +74,8 @@ class Summary:
     # rounds that drafted, by number of accepted tokens and by number of positions drafted; each from 0
     accepted_lengths: tuple[int, ...]
     drafted_lengths: tuple[int, ...]
+    # of strategies that draft from several sources, each source's share; empty for all others
+    sources: tuple[SourceCounts, ...]
 
     # clocks; `prefill_seconds` is the shared one plus the draft's own, `first_token_seconds` adds the first round
     seconds: float | None

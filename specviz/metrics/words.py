@@ -6,6 +6,13 @@ from specviz.metrics.agreement import Comparison
 from specviz.metrics.reasons import times
 from specviz.metrics.summary import Summary
 
+# how a policy of k picks the positions that acceptance is measured on
+_BIAS = {
+    "confidence": "unsure positions are left undrafted",
+    "entropy": "unsure positions are left undrafted",
+    "adaptive": "it drafts less where drafts were rejected",
+}
+
 
 def verdict(summary: Summary) -> str:
     """What came of a lane: how fast against standard decoding, why not faster, and whether it wrote the same."""
@@ -48,6 +55,18 @@ def holds_back(summary: Summary) -> str | None:
     if best is not None and (best <= speedup or times(best) == times(speedup)):
         return None
     return f"What holds it back most: {because.sentence}."
+
+
+def policy_bias(summary: Summary) -> str | None:
+    """What a policy of k does to the acceptance measured under it; None for a fixed k and where nothing was drafted."""
+    name = summary.k_policy.partition("-")[0]
+    if name == "fixed" or not summary.drafted:
+        return None
+    how = _BIAS.get(name, "it chooses where to draft")
+    return (
+        f"k is chosen as it runs ({summary.k_policy}): {how}, so its acceptance is not that of a fixed k. "
+        "Compare tokens a target pass and speed."
+    )
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

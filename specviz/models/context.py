@@ -53,6 +53,7 @@ class Context:
         logits, states = zip(*parts, strict=True)
         return torch.cat(logits), torch.cat(states)
 
+    @torch.inference_mode()
     def prepare(self, rows: int) -> None:
         """Get ready, off every clock and before anything is read, for passes of up to `rows` rows."""
         if hasattr(self.model.executor, "prepare"):

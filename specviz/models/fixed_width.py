@@ -48,6 +48,9 @@ class FixedWidthExecutor:
     def first_layers(self, count: int) -> FixedWidthExecutor:
         return FixedWidthExecutor(self._inner.first_layers(count))
 
+    def with_layers(self, *arguments: Any) -> FixedWidthExecutor:
+        return FixedWidthExecutor(self._inner.with_layers(*arguments))
+
     def prepare(self, cache: KVCache, rows: int) -> None:
         """Run, off every clock and before anything is kept, the widths that passes of up to `rows` rows can need."""
         start = time.perf_counter()

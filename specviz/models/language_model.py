@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -21,6 +21,7 @@ from specviz.models.checks import check_architecture, check_rewind, probe_logits
 from specviz.models.context import Context
 from specviz.models.device import use_available_cores
 from specviz.models.fixed_width import FixedWidthExecutor
+from specviz.models.linear import Linear
 from specviz.models.masks import TreeRows
 from specviz.models.native import NativeExecutor, supports, supports_int4
 from specviz.models.plain import PlainExecutor, twin_of
@@ -49,6 +50,16 @@ class Executor(Protocol):
     ) -> Any: ...  # fmt: skip
 
     def first_layers(self, count: int) -> Executor: ...
+
+    def own_shapes(self, config: Any, count: int) -> dict[str, torch.Size]: ...
+
+    def with_layers(
+        self, config: Any, count: int, weights: Mapping[str, Tensor], head_ids: Tensor | None = None
+    ) -> Executor: ...
+
+    def embed(self, ids: Tensor) -> Tensor: ...
+
+    def head_rows(self, ids: Tensor | None) -> Linear: ...
 
 
 class LanguageModel:
@@ -172,11 +183,29 @@ class LanguageModel:
             raise LoadError(
                 f"{self.name} has {self.layers} layers; an early exit keeps 1 to {self.layers} of them, not {count}."
             )
-        shallow = copy.copy(self)
-        shallow.name = f"{self.name}, first {count} layers"
-        shallow.load_seconds = shallow.warm_up_seconds = shallow.strict_width = None
-        shallow._set_executor(self.executor.first_layers(count))
-        return shallow
+        return self._sibling(f"{self.name}, first {count} layers", self.executor.first_layers(count))
+
+    def own_shapes(self, layers: int) -> dict[str, torch.Size]:
+        """By the names of transformers' module, the shapes of the weights that `with_layers` takes."""
+        return self.executor.own_shapes(self.config, layers)
+
+    def with_layers(
+        self, name: str, layers: int, weights: Mapping[str, Tensor], head_ids: Tensor | None = None
+    ) -> LanguageModel:
+        """A model of as many layers with weights of its own, sharing this one's embedding and head.
+
+        `weights` are those that `own_shapes` names, in this model's dtype and on its device. `head_ids` (n,): all that
+        it will be asked for; its logits may then be those of these ids alone, in this order.
+        """
+        return self._sibling(name, self.executor.with_layers(self.config, layers, weights, head_ids))
+
+    def _sibling(self, name: str, executor: Executor) -> LanguageModel:
+        """The same tokenizer, config and device under another name, with another way through the layers."""
+        other = copy.copy(self)
+        other.name = name
+        other.load_seconds = other.warm_up_seconds = other.strict_width = None
+        other._set_executor(executor)
+        return other
 
     def _set_executor(self, executor: Executor) -> None:
         self.executor = executor

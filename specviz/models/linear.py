@@ -33,6 +33,10 @@ class PlainLinear:
     def __call__(self, rows: Tensor) -> Tensor:
         return functional.linear(rows, self._weight, self._bias)
 
+    def outputs(self, ids: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The weights and the bias of these outputs alone."""
+        return self._weight[ids], None if self._bias is None else self._bias[ids]
+
 
 class ReorderedLinear:
     """A copy of the weight in oneDNN's own layout; the same product."""
@@ -45,6 +49,10 @@ class ReorderedLinear:
 
     def __call__(self, rows: Tensor) -> Tensor:
         return torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
+
+    def outputs(self, ids: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The weights and the bias of these outputs alone."""
+        return self._weight.to_dense()[ids], None if self._bias is None else self._bias[ids]
 
 
 class Int4Linear:

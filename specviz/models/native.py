@@ -7,7 +7,7 @@ and query heads folded into rows so that grouped keys are never repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from specviz.models.linear import Int4Linear, Linear, PlainLinear, int4_fits, ma
 from specviz.models.masks import TreeRows, causal_mask, positions
 from specviz.models.plain import sliding_window
 from specviz.models.release import release
+from specviz.models.shallow import own_parameters, put, skeleton
 
 Form = Callable[[Tensor, Tensor | None], Linear]
 Keep = Callable[[Tensor], Tensor]
@@ -119,12 +120,7 @@ class NativeExecutor:
         if owned:
             _drop(model.embed_tokens, True)
             _drop(module.lm_head, not isinstance(head, PlainLinear))
-        kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * len(model.layers)
-        window = sliding_window(config)
-        layers = tuple(
-            _take(layer, window if kind == "sliding_attention" else None, owned, form, keep)
-            for layer, kind in zip(model.layers, kinds, strict=True)
-        )
+        layers = _take_all(module, owned, form, keep)
         path = "native int4" if int4 else "native"
         return cls(embedding, layers, keep(model.norm.weight), head, tied, model.rotary_emb, shape, path)
 
@@ -165,6 +161,33 @@ class NativeExecutor:
             self.path,
         )
 
+    def own_shapes(self, config: Any, count: int) -> dict[str, torch.Size]:
+        """By name, the shapes of what `with_layers` takes."""
+        return {name: weight.shape for name, weight in own_parameters(skeleton(config, count)).items()}
+
+    @torch.inference_mode()
+    def with_layers(
+        self, config: Any, count: int, weights: Mapping[str, Tensor], head_ids: Tensor | None = None
+    ) -> NativeExecutor:
+        """`count` layers and a final norm of other weights under the same embedding and head, which are shared.
+
+        `config` is the model's own. With `head_ids` (n,) the head has these rows alone, and a pass gives n logits.
+        """
+        module = put(skeleton(config, count), weights)
+        layers = _take_all(module, False, make_linear, torch.Tensor.detach)
+        norm, head = module.model.norm.weight.detach(), self.head_rows(head_ids)
+        return NativeExecutor(
+            self._embedding, layers, norm, head, self._tied, self._rotary, self._shape, self.path.split()[0]
+        )
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """What the first layer is given for `ids` (w,): (w, width)."""
+        return functional.embedding(ids, self._embedding)
+
+    def head_rows(self, ids: Tensor | None) -> Linear:
+        """The head alone, as a layer from hidden states to the logits of `ids` (n,); None: of every id."""
+        return self._head if ids is None else make_linear(*self._head.outputs(ids))
+
     def new_cache(self, capacity: int) -> KVCache:
         return KVCache(len(self._layers), capacity)
 
@@ -176,18 +199,21 @@ class NativeExecutor:
 
         With `hidden`, the pair of logits and the last hidden states `(w, width)`.
         """
-        slots = start + torch.arange(len(ids), device=ids.device)
+        states = self.through(self.embed(ids), start, cache, tree)
+        logits = self._head(states[-rows:] if rows else states)
+        return (logits, states) if hidden else logits
+
+    def through(self, states: Tensor, start: Tensor, cache: KVCache, tree: TreeRows | None = None) -> Tensor:
+        """The last hidden states (w, width) of rows that enter the first layer as `states` (w, width)."""
+        slots = start + torch.arange(len(states), device=states.device)
         turn = self._turn(positions(slots, tree), cache.capacity)
         masks = self._masks(slots, cache.capacity, tree)
-        states = functional.embedding(ids, self._embedding)
         for index, layer in enumerate(self._layers):
             attended = self._attend(index, layer, states, turn, masks[layer.window], slots, cache)
             states = states + layer.output(attended)
             gate, up = layer.gate_up(self._normalise(states, layer.middle_norm)).chunk(2, -1)
             states = states + layer.down(functional.silu(gate).mul_(up))
-        states = self._normalise(states, self._norm)
-        logits = self._head(states[-rows:] if rows else states)
-        return (logits, states) if hidden else logits
+        return self._normalise(states, self._norm)
 
     def _linears(self) -> tuple[Linear, ...]:
         return (self._head, *(part for layer in self._layers for part in layer.linears))
@@ -196,7 +222,8 @@ class NativeExecutor:
         return (self._norm, *(norm for layer in self._layers for norm in layer.norms))
 
     def _shares_head(self) -> bool:
-        return self._tied and isinstance(self._head, PlainLinear)
+        whole = self._head.parameters == self._embedding.numel()
+        return self._tied and whole and isinstance(self._head, PlainLinear)
 
     def _attend(
         self, index: int, layer: _Layer, states: Tensor, turn: tuple[Tensor, Tensor], mask: Tensor, slots: Tensor,
@@ -271,6 +298,16 @@ def _take(layer: nn.Module, window: int | None, owned: bool, form: Form, keep: K
         gate_up=_fuse((mlp.gate_proj, mlp.up_proj), owned, form),
         down=_fuse((mlp.down_proj,), owned, form),
         window=window,
+    )
+
+
+def _take_all(module: nn.Module, owned: bool, form: Form, keep: Keep) -> tuple[_Layer, ...]:
+    layers = module.model.layers
+    kinds = getattr(module.config, "layer_types", None) or ["sliding_attention"] * len(layers)
+    window = sliding_window(module.config)
+    return tuple(
+        _take(layer, window if kind == "sliding_attention" else None, owned, form, keep)
+        for layer, kind in zip(layers, kinds, strict=True)
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -15,7 +16,9 @@ from transformers import Cache
 from transformers.cache_utils import CacheLayerMixin
 
 from specviz.models.cache import KVCache
+from specviz.models.linear import Linear, PlainLinear
 from specviz.models.masks import TreeRows, causal_mask, positions
+from specviz.models.shallow import own_parameters, put, truncate
 
 
 class PlainExecutor:
@@ -47,7 +50,29 @@ class PlainExecutor:
 
     def first_layers(self, count: int) -> PlainExecutor:
         """The first `count` layers under the same norm and head, sharing every weight."""
-        return PlainExecutor(_truncate(twin_of(self.module), count), self._limit)
+        return PlainExecutor(truncate(twin_of(self.module), count), self._limit)
+
+    def own_shapes(self, config: Any, count: int) -> dict[str, torch.Size]:
+        """By name, the shapes of what `with_layers` takes."""
+        return {name: weight.shape for name, weight in own_parameters(truncate(twin_of(self.module), count)).items()}
+
+    def with_layers(
+        self, config: Any, count: int, weights: Mapping[str, Tensor], head_ids: Tensor | None = None
+    ) -> PlainExecutor:
+        """`count` layers and a final norm of other weights; embedding and head are shared, and the head kept whole."""
+        return PlainExecutor(put(truncate(twin_of(self.module), count), weights), self._limit)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """What the first layer is given for `ids` (w,), positions aside: (w, width)."""
+        return self.module.get_input_embeddings()(ids)
+
+    def head_rows(self, ids: Tensor | None) -> Linear:
+        """The head alone, as a layer from hidden states to the logits of `ids` (n,); None: of every id."""
+        head = self.module.get_output_embeddings()
+        bias = getattr(head, "bias", None)
+        if ids is None:
+            return PlainLinear(head.weight, bias)
+        return PlainLinear(head.weight[ids], None if bias is None else bias[ids])
 
     def new_cache(self, capacity: int) -> KVCache:
         return KVCache(self.layers, capacity)
@@ -125,21 +150,6 @@ def twin_of(module: nn.Module) -> nn.Module:
             plain = capped or not getattr(part, "_supports_sdpa", True)
             part.config._attn_implementation = "eager" if plain else "sdpa"
     return twin
-
-
-def _truncate(module: nn.Module, count: int) -> nn.Module:
-    """Cut the decoder's layer list, wherever the architecture keeps it, and say so in every config."""
-    total = int(module.config.num_hidden_layers)
-    for owner in module.modules():
-        for name, child in owner.named_children():
-            if isinstance(child, nn.ModuleList) and len(child) == total:
-                setattr(owner, name, child[:count])
-        config = getattr(owner, "config", None)
-        if config is not None and getattr(config, "num_hidden_layers", None) == total:
-            config.num_hidden_layers = count
-            if getattr(config, "layer_types", None):
-                config.layer_types = config.layer_types[:count]
-    return module
 
 
 def sliding_window(config: Any) -> int | None:

@@ -8,6 +8,7 @@ by their own. Never imports torch, transformers or gradio.
 from specviz.plots.figures import (
     acceptance_by_position,
     accepted_lengths,
+    drafts_by_source,
     passes_per_token,
     seconds_by_round,
     speedup_by_k,
@@ -16,6 +17,7 @@ from specviz.plots.figures import (
 from specviz.plots.tables import (
     acceptance_by_position_table,
     accepted_lengths_table,
+    drafts_by_source_table,
     passes_per_token_table,
     seconds_by_round_table,
     speedup_by_k_table,
@@ -27,6 +29,8 @@ __all__ = [
     "acceptance_by_position_table",
     "accepted_lengths",
     "accepted_lengths_table",
+    "drafts_by_source",
+    "drafts_by_source_table",
     "passes_per_token",
     "passes_per_token_table",
     "seconds_by_round",

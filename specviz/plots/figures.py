@@ -16,6 +16,7 @@ from specviz.traces import Event
 
 NOTHING_DRAFTED = "No lane has drafted a token."
 NO_ROUNDS = "No lane has finished a round."
+ONE_SOURCE = "No lane has a draft of several sources."
 NO_PREDICTION = "There is no timed draft to compare with standard decoding."
 
 
@@ -23,7 +24,7 @@ def acceptance_by_position(events: Iterable[Event], theme: Theme = "light") -> g
     """Share accepted at each drafted position: of the rounds that reached it, and of all that drafted (vLLM's)."""
     events = tuple(events)
     table = tables.acceptance_by_position_table(events)
-    figure = blank("Acceptance by position", "drafted position", "accepted", theme)
+    figure = blank("Acceptance by position", "drafted position, in a tree the depth", "accepted", theme)
     for name, look, rows in _lanes(events, table, theme):
         for column, dash, text in (("conditional", "solid", "of rounds that reached it"), ("vllm", "dot", "vLLM's")):
             symbol = look.marker if column == "conditional" else f"{look.marker}-open"
@@ -45,11 +46,25 @@ def accepted_lengths(events: Iterable[Event], theme: Theme = "light") -> go.Figu
     return _or_say(figure, table, NOTHING_DRAFTED)
 
 
+def drafts_by_source(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
+    """Accepted tokens by the source that guessed them, under a mark at how many it drafted."""
+    events = tuple(events)
+    table = tables.drafts_by_source_table(events)
+    figure = blank("Drafts by source", "", "tokens", theme)
+    for name, look, rows in _lanes(events, table, theme):
+        sources = [label(source) for source in rows["source"]]
+        figure.add_bar(x=sources, y=rows["accepted"], name=f"{label(name)}: accepted", marker=look.bar())
+        mark = {"symbol": f"{look.marker}-open", "size": 11, "color": look.colour}
+        figure.add_scatter(x=sources, y=rows["drafted"], name=f"{label(name)}: drafted", mode="markers", marker=mark)
+    figure.update_xaxes(type="category")
+    return _or_say(figure, table, ONE_SOURCE)
+
+
 def speedup_by_k(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
     """Predicted speed-up for each k, from the lane's acceptance and costs, with the measured one marked."""
     events = tuple(events)
     table = tables.speedup_by_k_table(events)
-    figure = blank("Speed-up over k", "k, drafted tokens a round", "speed-up", theme)
+    figure = blank("Speed-up over k", "k, drafted tokens (nodes of a tree) a round", "speed-up", theme)
     for name, look, rows in _lanes(events, table, theme):
         predicted, measured = (rows[rows["kind"] == kind] for kind in ("predicted", "measured"))
         if len(predicted):

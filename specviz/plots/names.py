@@ -1,52 +1,88 @@
 """Names of lanes for a legend, short as in the race view: the strategy's label and k, not the argument as typed.
 
-Knows the header of a trace and nothing of figures.
+Knows the header of a trace, whether a lane drafted trees, and nothing of figures. The race view's names.js gives the
+same names; a test holds the two together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from specviz.traces import Event, LaneInfo, RaceStarted
+from specviz.metrics import branches
+from specviz.traces import Event, LaneInfo, RaceStarted, RoundDone
 
 
 def short_names(events: Iterable[Event]) -> dict[str, str]:
-    """{lane's name: short name}; two that would be alike are told apart by draft model, options or the whole name."""
-    header = next((event.header for event in events if isinstance(event, RaceStarted)), None)
-    lanes = header.lanes if header else ()
+    """{lane's name: short name}; lanes that would be alike are told apart by what differs, else by the whole name."""
+    lanes: tuple[LaneInfo, ...] = ()
+    trees: set[str] = set()
+    for event in events:
+        if isinstance(event, RaceStarted):
+            lanes = event.header.lanes
+            trees = {lane.name for lane in lanes if lane.options.get("shape") == "tree"}
+        elif isinstance(event, RoundDone) and event.lane not in trees and branches(event.round):
+            trees.add(event.lane)
     shared: dict[str, list[LaneInfo]] = {}
     for lane in lanes:
-        shared.setdefault(_short(lane), []).append(lane)
+        shared.setdefault(_short(lane, lane.name in trees), []).append(lane)
     names = {lane.name: name for short, alike in shared.items() for lane, name in _told_apart(short, alike)}
+    if len(set(names.values())) < len(names):  # a name that was made longer may be another's
+        return {lane.name: lane.name for lane in lanes}
     return {lane.name: names[lane.name] for lane in lanes}
 
 
 def _told_apart(short: str, lanes: Sequence[LaneInfo]) -> list[tuple[LaneInfo, str]]:
     if len(lanes) == 1:
         return [(lanes[0], short)]
-    details = next(
-        words for words in (list(map(detail, lanes)) for detail in _DETAILS) if len(set(words)) == len(lanes)
-    )
+    found = (detail(lanes) for detail in _DETAILS)
+    details = next(words for words in found if len(set(words)) == len(lanes))
     return [(lane, f"{short}, {detail}" if detail else short) for lane, detail in zip(lanes, details, strict=True)]
 
 
-def _short(lane: LaneInfo) -> str:
+def _short(lane: LaneInfo, tree: bool) -> str:
     label = lane.label or lane.name
     title = label[:1].upper() + label[1:]
-    return title if lane.draft == "none" else f"{title} k={lane.settings.k}"
+    if lane.draft == "none":
+        return title
+    return f"{title}, {lane.settings.k} nodes" if tree else f"{title} k={lane.settings.k}"
 
 
-def _model(lane: LaneInfo) -> str:
-    return lane.draft_model.name if lane.draft_model else ""
+def _models(lanes: Sequence[LaneInfo]) -> list[str]:
+    return [lane.draft_model.name if lane.draft_model else "" for lane in lanes]
 
 
-def _options(lane: LaneInfo) -> str:
-    return " ".join(f"{name}={value}" for name, value in lane.options.items())
+def _policies(lanes: Sequence[LaneInfo]) -> list[str]:
+    return [lane.settings.k_policy for lane in lanes]
 
 
-def _name(lane: LaneInfo) -> str:
-    return lane.name
+def _options(lanes: Sequence[LaneInfo]) -> list[str]:
+    """Of each lane the options that the others have otherwise."""
+    names = dict.fromkeys(name for lane in lanes for name in lane.options)
+    differing = [name for name in names if len({_spelt(lane.options.get(name)) for lane in lanes}) > 1]
+    spelt = ({name: _spelt(lane.options.get(name)) for name in differing} for lane in lanes)
+    return [" ".join(f"{name}={value}" for name, value in values.items() if value) for values in spelt]
+
+
+def _all_three(lanes: Sequence[LaneInfo]) -> list[str]:
+    found = zip(_models(lanes), _options(lanes), _policies(lanes), strict=True)
+    return [", ".join(filter(None, words)) for words in found]
+
+
+def _names(lanes: Sequence[LaneInfo]) -> list[str]:
+    return [lane.name for lane in lanes]
+
+
+def _spelt(value: Any) -> str:
+    """An option's value as one types it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return "+".join(map(_spelt, value))
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 # the last one always tells lanes apart: a race's names differ
-_DETAILS: tuple[Callable[[LaneInfo], str], ...] = (_model, _options, _name)
+_DETAILS: tuple[Callable[[Sequence[LaneInfo]], list[str]], ...] = (_models, _options, _policies, _all_three, _names)

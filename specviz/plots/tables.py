@@ -38,6 +38,19 @@ def accepted_lengths_table(events: Iterable[Event]) -> pd.DataFrame:
     return _table(rows, "lane", "accepted", "rounds", "geometric")
 
 
+def drafts_by_source_table(events: Iterable[Event]) -> pd.DataFrame:
+    """lane, source, drafted, accepted, acceptance (accepted / drafted), share (of the lane's accepted ones).
+
+    Only lanes whose draft says which of its sources proposed a token have rows.
+    """
+    rows = [
+        (summary.name, one.source, one.drafted, one.accepted, one.acceptance, _of(one.accepted, summary.accepted))
+        for summary in summarize(events).values()
+        for one in summary.sources
+    ]
+    return _table(rows, "lane", "source", "drafted", "accepted", "acceptance", "share")
+
+
 def speedup_by_k_table(events: Iterable[Event]) -> pd.DataFrame:
     """lane, kind ("predicted" for each k, "measured" at the lane's mean drafted), k, speedup.
 
@@ -102,6 +115,10 @@ def _lengths(summary: Summary) -> list[tuple[int, float]]:
 
 def _share(passes: int | None, summary: Summary) -> float | None:
     return None if passes is None else passes / summary.kept_tokens
+
+
+def _of(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def _seconds(round_: object, part: str) -> float:

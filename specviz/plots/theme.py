@@ -94,8 +94,12 @@ def say(figure: go.Figure, sentence: str) -> go.Figure:
 
 
 def label(name: str, limit: int = 40) -> str:
-    """A lane's name for a legend: plotly reads tags in its texts, and a name may hold any."""
-    return html.escape(name if len(name) <= limit else name[: limit - 1] + "…", quote=False)
+    """A lane's name for a legend: plotly reads tags in its texts, and a name may hold any.
+
+    A long one loses its middle: names that are alike differ at their end.
+    """
+    half = limit // 2
+    return html.escape(name if len(name) <= limit else f"{name[:half]}…{name[1 + half - limit :]}", quote=False)
 
 
 def _inks(theme: Theme) -> dict:

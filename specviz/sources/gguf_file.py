@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,13 @@ _BROKEN = (ValueError, IndexError, KeyError, TypeError, OverflowError, Attribute
 
 def resolve_gguf(text: str, progress: Progress = silent) -> Checkpoint:
     """The checkpoint of a GGUF file of the user's."""
-    path = Path(text).expanduser()
-    if path.is_dir():
+    path = Path(os.path.expanduser(text))
+    if os.path.isdir(path):
         raise LoadError(f"{path} is a folder; give a GGUF file, or the folder as path:{path}.")
-    if not path.is_file():
+    if not os.path.exists(path):  # unlike Path's own, false for a name that no file can have
         raise LoadError(f"There is no file {path}; check the name after gguf:.")
+    if not path.is_file():
+        raise LoadError(f"{path} is no ordinary file; give the path of a GGUF file after gguf:.")
     # by name, size and time: hashing a large file would cost more than loading it
     facts = path.stat()
     key = hashlib.sha256(f"{path.resolve()}|{facts.st_size}|{facts.st_mtime_ns}".encode()).hexdigest()

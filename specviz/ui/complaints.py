@@ -15,7 +15,7 @@ from specviz.prompts import check_text
 from specviz.settings import Settings
 from specviz.sources import EMBEDDED
 from specviz.ui.labels import LABELS, draft_label, model_label
-from specviz.ui.request import NO_TARGET, Limits, check_length, check_source, draft_argument, whole
+from specviz.ui.request import NO_TARGET, Limits, check_files, check_length, check_source, draft_argument, whole
 
 if TYPE_CHECKING:
     from specviz.ui.form import Form, LaneChoice
@@ -63,10 +63,20 @@ def _of_lane(number: int, lane: LaneChoice, limits: Limits) -> Iterator[str]:
     if lane.k is None:
         yield f"{draft_label(number)}: k is empty; 0 decodes as standard."
         return
+    yield from (f"{draft_label(number)}: {sentence}" for sentence in _of_files(lane, limits))
     source = EMBEDDED if kind and kind.takes_model else ""  # any that reads: the lane's own has been looked at
     for word in (("k", lane.k), ("k_policy", lane.k_policy), *lane.options):  # alone, so that each is heard of
         argument = draft_argument(lane.strategy, source, options=[word])
         yield from (f"{draft_label(number)}: {_bare(sentence, argument)}" for sentence in _said(parse_draft, argument))
+
+
+def _of_files(lane: LaneChoice, limits: Limits) -> list[str]:
+    """What is against the files that the options name; options that cannot be read are told of apart."""
+    try:
+        draft = parse_draft(draft_argument(lane.strategy, lane.source, options=lane.options))
+    except SpecvizError:
+        return []
+    return _said(check_files, draft, limits)
 
 
 def _of_twins(lanes: Sequence[LaneChoice]) -> Iterator[str]:

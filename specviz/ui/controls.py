@@ -13,7 +13,7 @@ from specviz.ui.form import NATIVE, Form, Offer
 from specviz.ui.lane_controls import LaneControls, lane_controls
 from specviz.ui.presets import presets
 from specviz.ui.request import MAX_DRAFTS
-from specviz.ui.setting_controls import SettingControls, more_label, setting_controls
+from specviz.ui.setting_controls import SettingControls, first_settings, folded_settings, more_label
 from specviz.ui.text_line import TextLine
 
 CHAT, RAW = "chat template", "raw text"
@@ -88,30 +88,31 @@ class Controls:
         """Updates of `lanes_written` alone: what is typed elsewhere meanwhile stays."""
         shown = tuple(index < len(form.lanes) for index in range(len(self.lanes)))
         choices = [*form.lanes, *[offer.first_lane(form.target)] * (len(self.lanes) - len(form.lanes))]
-        sources = offer.drafts(form.target)
         updates: list[Any] = [shown, gr.update(visible=not all(shown))]
         for lane, choice, visible in zip(self.lanes, choices, shown, strict=True):
-            updates += [*lane.write(choice, sources), *lane.look(choice, visible)]
+            models = offer.models(form.target, choice.strategy)
+            updates += [*lane.write(choice, models), *lane.look(choice, models, visible)]
         return updates
 
 
 def build_controls(offer: Offer, form: Form) -> Controls:
-    """The column, standing at `form`: its fields, which scroll where they are many, and the buttons below them."""
+    """The column, standing at `form`: fields, which scroll where they are many, and below them what a run needs."""
     with gr.Column(elem_classes="fields", min_width=0):
         preset, expect, prompt = _prompt(form)
         target, chat = _target(offer, form)
         lanes, shown = _lanes(offer, form)
         add = gr.Button("+ add a lane", elem_classes="add-lane", elem_id="add-lane")
-        settings = setting_controls(form.settings)
-        with settings.more:
+        folded = folded_settings(form.settings)
+        with folded[1]:
             label = "How the target's weights are run"
             weights = gr.Dropdown(WEIGHTS, value=form.weights, label=label, elem_id="weights")
+    settings = SettingControls.of(first_settings(form.settings), folded)
     return Controls(preset, expect, prompt, chat, target, lanes, shown, add, settings, weights, *_buttons())
 
 
 def _prompt(form: Form) -> tuple[gr.Radio, TextLine, gr.Textbox]:
     prompt = gr.Textbox(
-        form.prompt, label="Prompt", lines=4, max_lines=9, max_length=MAX_PROMPT_CHARACTERS, elem_id="prompt"
+        form.prompt, label="Prompt", lines=4, max_lines=7, max_length=MAX_PROMPT_CHARACTERS, elem_id="prompt"
     )
     preset = gr.Radio(list(presets()), label="Examples", elem_classes="chips", elem_id="presets")
     return preset, TextLine(elem_classes="hint", elem_id="expect"), prompt
@@ -125,7 +126,7 @@ def _target(offer: Offer, form: Form) -> tuple[gr.Dropdown, gr.Radio]:
         allow_custom_value=offer.limits.sources is None,
         elem_id="target",
     )
-    return target, gr.Radio([CHAT, RAW], value=CHAT, label="Prompt goes in as", elem_classes="chips", elem_id="chat")
+    return target, gr.Radio([CHAT, RAW], value=CHAT, label="Prompt as", elem_classes="chips inline", elem_id="chat")
 
 
 def _buttons() -> tuple[gr.Button, gr.Button, gr.Button, gr.Button]:
@@ -141,11 +142,10 @@ def _buttons() -> tuple[gr.Button, gr.Button, gr.Button, gr.Button]:
 
 def _lanes(offer: Offer, form: Form) -> tuple[tuple[LaneControls, ...], gr.State]:
     """The controls of every lane that can be, and the state that says which are shown."""
-    sources = offer.drafts(form.target)
     choices = [*form.lanes, *[offer.first_lane(form.target)] * (MAX_DRAFTS - len(form.lanes))]
     shown = tuple(index < len(form.lanes) for index in range(MAX_DRAFTS))
     lanes = tuple(
-        lane_controls(index + 1, choice, sources, visible)
+        lane_controls(index + 1, choice, offer, form.target, visible)
         for index, (choice, visible) in enumerate(zip(choices, shown, strict=True))
     )
     return lanes, gr.State(shown)

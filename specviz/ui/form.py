@@ -5,12 +5,14 @@ Forms are the bridge between components, links, presets and requests. Knows noth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from specviz.catalog import Catalog, Model, Profile
+from specviz.catalog import ANY_TOKENIZER, Catalog, DraftChoice, Model, Profile
 from specviz.drafts import strategies
 from specviz.errors import InputError, SpecvizError
+from specviz.lanes import parse_draft
 from specviz.settings import Settings
 from specviz.ui.complaints import complaints
 from specviz.ui.presets import Preset, presets
@@ -20,6 +22,10 @@ from specviz.ui.request import Limits, RaceRequest, draft_argument, make_request
 SHARED = tuple(spec.name for spec in fields(Settings) if spec.name not in ("k", "k_policy"))
 NATIVE = "native"
 FIXED = Settings().k_policy
+SHAPE, TREE = "shape", "tree"  # the option of strategies that draft chains or trees, and its value for the latter
+LEAST_TREE, USUAL_TREE = 8, 16
+UNKNOWN_FIT = "Whether a model fits this target is seen when both are loaded."
+_NAMED = 2  # models of one reason that are named, before the others are counted
 # (label, source)
 Source = tuple[str, str]
 
@@ -39,6 +45,34 @@ class LaneChoice:
         """The lane as it would be typed on the command line."""
         policy = () if self.k_policy == FIXED else (("k_policy", self.k_policy),)
         return draft_argument(self.strategy, self.source, self.k, (*self.options, *policy))
+
+    @property
+    def tree(self) -> bool:
+        """Whether the lane drafts trees, so that its k counts nodes."""
+        kind = strategies().get(self.strategy)
+        usual = {option.name: option.default for option in kind.options()} if kind else {}
+        return {**usual, **dict(self.options)}.get(SHAPE) == TREE
+
+    @property
+    def fitted(self) -> LaneChoice:
+        """The choice with a k that suits its shape: a tree of a few nodes is hardly one."""
+        small = self.tree and isinstance(self.k, int | float) and 0 < self.k < LEAST_TREE
+        return replace(self, k=USUAL_TREE) if small else self
+
+    @classmethod
+    def of(cls, argument: str, k: int) -> LaneChoice:
+        """What a draft argument says; `k` where it says none. Raises InputError or LoadError in words."""
+        draft = parse_draft(argument)
+        k, policy = draft.settings.get("k", k), draft.settings.get("k_policy", FIXED)
+        return cls(draft.strategy, draft.source or "", k, tuple(draft.options.items()), policy)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """The models that a lane's draft may take, and in words why the others are not listed."""
+
+    choices: list[Source]
+    others: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,31 +124,36 @@ class Offer:
         listed = [(_label(model), model.source) for model in self.catalog.targets_for(self.profile)]
         return listed if self._model(self.target) else [(self.target, self.target), *listed]
 
-    def drafts(self, target: str) -> list[Source]:
-        """The models that speak the target's tokens; what else speaks against one is in its label."""
-        model = self._model(target)
+    def models(self, target: str, strategy: str) -> ModelList:
+        """The models that `strategy` may draft with for `target`: those that fit, and why the others do not."""
+        kind, model = strategies().get(strategy), self._model(target)
+        if kind is None or not kind.takes_model:
+            return ModelList([])
         if model is None:
-            return [(_label(other), other.source) for other in self.catalog.models.values()]
-        return [
-            (_label(choice.model) + ("" if choice.fits else f" ({choice.reason})"), choice.model.source)
-            for choice in self.catalog.drafts_for(model, self.profile)
-            if choice.model.tokenizer == model.tokenizer
-        ]
+            return ModelList([(_label(other), other.source) for other in self.catalog.models.values()], UNKNOWN_FIT)
+        found = self.catalog.drafts_for(model, self.profile, any_tokenizer=kind.any_tokenizer)
+        return ModelList([(_label(one.model), one.model.source) for one in found if one.fits], _others(found))
 
     def first_lane(self, target: str) -> LaneChoice:
-        """The draft to begin with: the catalogue's pair where it has one, else what needs no second model."""
+        """The draft to begin with: the profile's on its own target, else the catalogue's pair, else the profile's.
+
+        Where none is named it is what needs no second model.
+        """
         model = self._model(target)
+        named = LaneChoice.of(self.profile.draft, self.profile.k) if self.profile.draft else None
+        if named and model and model.name == self.profile.target:
+            return named
         pair = next(iter(self.catalog.pairs_for(model)), None) if model else None
-        if pair is None:
-            return LaneChoice("prompt-lookup", k=self.profile.k)
-        return LaneChoice("draft-model", self.catalog.model(pair.draft).source, pair.k)
+        if pair is not None:
+            return LaneChoice("draft-model", self.catalog.model(pair.draft).source, pair.k)
+        return named or LaneChoice("prompt-lookup", k=self.profile.k)
 
     def way(self, preset: Preset, form: Form) -> tuple[LaneChoice, str]:
         """A preset's lane for the form's target, and what to expect of it: the first way that can be had."""
         for way in preset.ways:
             source = self._source(way.draft, form)
             if source is not None:
-                return LaneChoice(way.draft, source, way.k), way.expect
+                return LaneChoice(way.draft, source, way.k, tuple(way.options.items())), way.expect
         raise InputError(f"The preset '{preset.name}' has no draft for the target '{form.target}'; choose another.")
 
     def first_form(self) -> Form:
@@ -122,8 +161,9 @@ class Offer:
         values = {name: getattr(Settings(), name) for name in SHARED}
         lane = self.first_lane(self.target)
         suited = [name for name, preset in presets().items() if preset.ways[0].draft == lane.strategy]
-        form, _ = apply_preset(Form("", self.target, (lane,), True, values), suited[0], self)
-        return self.cut(form)
+        preset = next(iter(suited or presets()))
+        form, _ = apply_preset(Form("", self.target, (lane,), True, values), preset, self)
+        return self.cut(replace(form, lanes=(lane,)) if self.profile.draft else form)
 
     def cut(self, form: Form) -> Form:
         """The form with no more new tokens than this machine allows."""
@@ -155,4 +195,25 @@ class Offer:
 
 def _label(model: Model) -> str:
     """The model's title, short enough for a narrow column."""
-    return f"{model.title} (gated)" if model.gated else model.title
+    return f"{model.title.removesuffix(' Instruct')}, needs a token" if model.gated else model.title
+
+
+def _others(choices: Sequence[DraftChoice]) -> str:
+    """The models that do not fit, by the reason: "Not listed. Qwen3 4B and 2 more: not smaller than the target."."""
+    titles: dict[str, list[str]] = {}
+    for choice in choices:
+        if not choice.fits:
+            titles.setdefault(choice.reason.replace(ANY_TOKENIZER, _any_tokenizer()), []).append(choice.model.title)
+    told = (f"{_some(names)}: {reason}" for reason, names in titles.items())
+    start = "Not listed." if any(choice.fits for choice in choices) else "No model of the list fits this target."
+    return f"{start} {'. '.join(told)}." if titles else ""
+
+
+def _some(titles: Sequence[str]) -> str:
+    return ", ".join(titles) if len(titles) <= _NAMED else f"{titles[0]} and {len(titles) - 1} more"
+
+
+def _any_tokenizer() -> str:
+    """What the page calls the strategy that takes a model of any tokenizer."""
+    labels = [kind.label for kind in strategies().values() if kind.any_tokenizer]
+    return f"“{labels[0]}”" if labels else ANY_TOKENIZER

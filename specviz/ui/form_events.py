@@ -48,8 +48,8 @@ class FormEvents:
         self._on(controls.target.input, lambda form: replace(form, lanes=self._first_lanes(form.target)))
         self._on(controls.add.click, lambda form: replace(form, lanes=(*form.lanes, self._another(form))))
         for index, lane in enumerate(controls.lanes):
-            self._on(lane.strategy.input, lambda form: form)
-            lane.policy.wire(**LIGHT)
+            lane.strategy.input(self._suiter(index), controls.inputs, controls.lanes_written, **LIGHT)
+            lane.wire(**LIGHT)
             if lane.remove is not None:
                 lane.remove.click(self._remover(index), controls.inputs, controls.lanes_written, **LIGHT)
         for component in controls.settings.inputs:
@@ -101,6 +101,16 @@ class FormEvents:
         k = int(last.k or 0)
         lanes = (replace(last, k=other) for other in (2 * k, k // 2, *range(1, MAX_K)) if 0 < other <= MAX_K)
         return next(lane for lane in lanes if lane.argument not in taken)
+
+    def _suiter(self, index: int) -> Callable[..., list[Any]]:
+        """Lane `index` has another strategy, which may want another k."""
+
+        def suit(*values: Any) -> list[Any]:
+            form, place = self._controls.read(values), sum(self._controls.shown_in(values)[:index])
+            lanes = (*form.lanes[:place], form.lanes[place].fitted, *form.lanes[place + 1 :])
+            return self._controls.write_lanes(replace(form, lanes=lanes), self._offer)
+
+        return suit
 
     def _remover(self, index: int) -> Callable[..., list[Any]]:
         def remove(*values: Any) -> list[Any]:

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from specviz.errors import InputError
-from specviz.lanes import parse_draft
 from specviz.settings import Settings
 from specviz.sources import FORMS
 from specviz.spelling import setting
@@ -46,7 +45,8 @@ def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
     """
     pairs = list(parse_qsl(query, keep_blank_values=True) if isinstance(query, str) else query)
     given = dict(pairs)
-    drafts = tuple(_lane(value) for name, value in pairs if name == "draft")[:MAX_DRAFTS]
+    usual_k = Settings().k
+    drafts = tuple(LaneChoice.of(value, usual_k) for name, value in pairs if name == "draft")[:MAX_DRAFTS]
     told = {name: setting(name, given[name]) for name in SHARED if name in given}
     if "stop" in told:
         told["stop"] = tuple(value for name, value in pairs if name == "stop")
@@ -72,12 +72,6 @@ def _weights(value: str) -> str:
     if value not in (NATIVE, *FORMS):
         raise InputError(f"Weights run {', '.join((NATIVE, *FORMS))}, not '{value}'.")
     return value
-
-
-def _lane(argument: str) -> LaneChoice:
-    draft = parse_draft(argument)
-    k, policy = (draft.settings.get(name, getattr(Settings(), name)) for name in ("k", "k_policy"))
-    return LaneChoice(draft.strategy, draft.source or "", k, tuple(draft.options.items()), policy)
 
 
 def _spell(value: Any) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from specviz.metrics import Summary, holds_back, verdict
+from specviz.metrics import Summary, holds_back, policy_bias, verdict
 
 # what only explains how a prediction is made, or is text and ids that the view has from the events already
 _INNER = frozenset({"costs", "comparison", "because"})
@@ -18,8 +18,11 @@ def numbers(summary: Summary, *, bulk: bool = False) -> dict[str, Any]:
     values = {spec.name: _plain(getattr(summary, spec.name)) for spec in fields(summary) if spec.name not in hidden}
     because = summary.because.sentence if summary.because else None
     said = {"because": because, "holds_back": holds_back(summary), "verdict": verdict(summary)}
+    said["policy_bias"] = policy_bias(summary)
     return {**values, "comparison": summary.comparison.value, **said}
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    if not isinstance(value, tuple):
+        return value
+    return [asdict(item) if is_dataclass(item) else item for item in value]

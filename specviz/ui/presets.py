@@ -15,11 +15,15 @@ PATH = Path(__file__).resolve().parents[2] / "assets" / "presets.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A draft for a preset's prompt: a strategy's name, its k, and what there is to see, which is shown with it."""
+    """A draft for a preset's prompt: a strategy's name, its k and what of its options is not as usual.
+
+    `expect`: what there is to see, which is shown with it.
+    """
 
     draft: str
     k: int
     expect: str
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

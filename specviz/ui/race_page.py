@@ -26,7 +26,8 @@ from specviz.ui.text_line import QUIET, TextLine, busy, error
 from specviz.ui.theme_watch import ThemeWatch, theme_of
 
 _LOOK_SECONDS = 0.4
-_MASTHEAD = '<h1>specviz</h1><p class="tagline">Watch a small model guess and a large one check</p>'
+_TAGLINE = "Watch a small model guess and a large one check all its guesses in one pass"
+_MASTHEAD = f'<h1>specviz</h1><p class="tagline">{_TAGLINE}</p>'
 
 
 def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: Runner, hz: float) -> None:

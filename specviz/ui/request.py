@@ -6,11 +6,13 @@ values only: a request can be pickled into another process. Nothing is loaded he
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specviz.catalog import Catalog, Profile
+from specviz.catalog import Catalog, Profile, on_space
+from specviz.drafts import strategies
 from specviz.errors import InputError, LoadError
 from specviz.lanes import DraftArgument, parse_drafts
 from specviz.prompts import check_text
@@ -18,22 +20,28 @@ from specviz.settings import MAX_NEW_TOKENS, Settings
 from specviz.sources import normalise, split_form
 
 MAX_DRAFTS = 3  # beside the standard lane
+_OF_FILES = ("path:", "gguf:")  # sources that name a file or a folder
 NO_TARGET = "No target is chosen; pick one from the list or type a source such as hub:ID."
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What this machine lets visitors ask for. `sources` are the only ones allowed, None allows any."""
+    """What this machine lets visitors ask for. `sources` are the only ones allowed, None allows any.
+
+    `files`: whether they may name files and folders of the machine.
+    """
 
     max_new_tokens: int = MAX_NEW_TOKENS
     sources: frozenset[str] | None = None
+    files: bool = True
 
     @classmethod
     def of(cls, catalog: Catalog, profile: Profile) -> Limits:
-        """A Space's visitors get the catalogue's models; on one's own machine any source may be typed."""
+        """A Space's visitors get the catalogue's models and no file; on one's own machine any source may be typed."""
         if profile.name == "local":
-            return cls()
-        return cls(profile.max_new_tokens, frozenset(normalise(model.source) for model in catalog.models.values()))
+            return cls(files=not on_space(os.environ))
+        sources = frozenset(normalise(model.source) for model in catalog.models.values())
+        return cls(profile.max_new_tokens, sources, files=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,8 @@ def make_request(
     parsed = request.parsed_drafts
     for source in request.sources:
         check_source(source, limits)
+    for draft in parsed:
+        check_files(draft, limits)
     for lane in (request.settings, *(draft.settings_in(request.settings) for draft in parsed)):
         check_length(lane, limits)
     return request
@@ -79,8 +89,22 @@ def make_request(
 def check_source(source: str, limits: Limits) -> None:
     """Raises LoadError for what is no source of weights, or none that this machine offers."""
     known = split_form(normalise(source))[0]
+    if not limits.files and known.startswith(_OF_FILES):
+        raise LoadError(
+            f"'{source}' names a file of this machine, which visitors may not; choose a model from the list."
+        )
     if limits.sources is not None and known not in limits.sources:
         raise LoadError(f"'{source}' is not offered on this machine; choose a model from the list.")
+
+
+def check_files(draft: DraftArgument, limits: Limits) -> None:
+    """Raises InputError for an option that names a file where none may be named."""
+    kind = strategies()[draft.strategy]
+    for option in () if limits.files else kind.options():
+        if option.path and draft.options.get(option.name):
+            raise InputError(
+                f"The option {option.name} names a file of this machine, which visitors may not; leave it empty."
+            )
 
 
 def check_length(settings: Settings, limits: Limits) -> None:

@@ -44,13 +44,25 @@ class SettingControls:
         """The values of `inputs` that say `settings`."""
         return [_stop_lines(settings[name]) if name == "stop" else settings[name] for name in self.fields]
 
+    @classmethod
+    def of(cls, first: dict[str, Any], folded: tuple[dict[str, Any], Any]) -> SettingControls:
+        """Of what `first_settings` and `folded_settings` have built."""
+        found, more = {**first, **folded[0]}, folded[1]
+        return cls({name: found[name] for name in SHARED}, more)
 
-def setting_controls(settings: dict[str, Any]) -> SettingControls:
-    """Build the controls, standing at `settings`."""
+
+def first_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Build the controls that are always seen, standing at `settings`."""
     found: dict[str, Any] = {}
     with gr.Row(elem_classes="settings-row"):
         for name, step in _FIRST.items():
             found[name] = gr.Number(settings[name], label=LABELS[name], step=step, min_width=70, elem_id=name)
+    return found
+
+
+def folded_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Build the others, and the fold that holds them."""
+    found: dict[str, Any] = {}
     with gr.Accordion(more_label(settings), open=False, elem_classes="more", elem_id="more") as more:
         with gr.Row(elem_classes="settings-row"):
             for name, step in _MORE.items():
@@ -60,7 +72,7 @@ def setting_controls(settings: dict[str, Any]) -> SettingControls:
         found["stop"] = gr.Textbox(_stop_lines(settings["stop"]), label=stop, lines=2, elem_id="stop_strings")
         found["ignore_eos"] = gr.Checkbox(settings["ignore_eos"], label=LABELS["ignore_eos"])
         found["telemetry"] = gr.Checkbox(settings["telemetry"], label=LABELS["telemetry"])
-    return SettingControls({name: found[name] for name in SHARED}, more)
+    return found, more
 
 
 def more_label(settings: dict[str, Any]) -> str:

@@ -250,6 +250,8 @@ def test_the_column_of_controls_stays_a_column_however_much_is_open(open_page):
     page.locator("#seed").scroll_into_view_if_needed()
     assert page.evaluate("document.querySelector('.fields').scrollLeft") == 0
     fields, run_button = page.locator(".fields").bounding_box(), page.locator("#run").bounding_box()
+    tokens = page.locator("#max_new_tokens").bounding_box()  # in sight, whatever else is scrolled away
+    assert fields["y"] + fields["height"] <= tokens["y"] and tokens["y"] + tokens["height"] <= run_button["y"]
     assert fields["y"] + fields["height"] <= run_button["y"] < run_button["y"] + run_button["height"] <= 1000
 
 
@@ -301,6 +303,15 @@ def test_a_policy_for_k_comes_with_its_usual_level_and_is_raced(open_page):
     run(page, tokens=12)
     page.wait_for_function("location.search.includes('adaptive-0.25')")
     assert kept(page) == [12, 12]
+
+
+def test_a_draft_becomes_a_tree_by_one_click_and_k_counts_its_nodes(open_page):
+    page = open_page("draft=token-recycling:k=4")
+    page.click("#lane-1 label:has-text('tree')")
+    page.wait_for_selector("#lane-1 .k:has-text('k, nodes of a tree a round')")
+    assert page.input_value("#lane-1 .k input[type='number']") == "16"
+    run(page, tokens=12)
+    assert "shape%3Dtree%2Ck%3D16" in page.evaluate("location.search") and kept(page) == [12, 12]
 
 
 CUT = """labels => {

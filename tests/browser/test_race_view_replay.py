@@ -118,7 +118,7 @@ def test_the_card_of_a_round_that_drafted_nothing_says_so(page, tmp_path):
 
 def test_a_round_in_flight_that_drafted_nothing_says_so(page, tmp_path):
     open_saved(page, tmp_path, race_of({"standard": plain_rounds(6, 0.1), "draft": mixed_lane()}))
-    for t, said in ((0.05, "nothing drafted: one plain pass"), (0.15, "target is checking")):
+    for t, said in ((0.05, "nothing drafted: one plain pass"), (0.15, "target is checking 2 of k = 4")):
         seek(page, t)
         settle(page)
         assert page.inner_text('[data-lane="1"] .flight em') == said

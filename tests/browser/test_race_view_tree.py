@@ -71,8 +71,9 @@ def test_the_text_is_the_path_taken_and_the_rest_a_count(shown):
 
 def test_the_card_draws_the_tree_with_the_path_and_the_sources(shown):
     shown.locator('[data-lane="1"] .log .tok').nth(1).click()
-    assert "round 1, depth 2 · from match · ✓ accepted" in shown.inner_text(".card .where")
-    assert shown.inner_text(".card .tree summary") == "Draft tree: 3 of 6 tokens on the path taken"
+    assert "round 1, depth 2 · ✓ accepted" in shown.inner_text(".card .where")
+    assert shown.inner_text(".card .source").startswith("Guessed by a match: what followed the same tokens")
+    assert shown.inner_text(".card .tree summary") == "Draft tree: 3 of 6 nodes on the path taken, depth 3"
     rows = shown.eval_on_selector_all(
         ".card .tree li",
         """all => all.map(row => [row.querySelector('.chip').textContent, row.querySelector('.chip').className,
@@ -101,6 +102,12 @@ def test_the_row_in_flight_groups_the_tree_by_depth(shown):
     waiting = shown.evaluate(groups)
     assert [[text for text, _ in level] for level in waiting] == [[" a", " b"], [" c", " d", " f"], [" e"]]
     assert {name for level in waiting for _, name in level} == {"chip waiting"}
+    assert shown.text_content('[data-lane="1"] .flight em') == "target is checking 6 nodes, depth 3"
+    letters = shown.eval_on_selector_all(
+        '[data-lane="1"] .flight .level .chip', "all => all.map(n => [n.dataset.source, n.title])"
+    )
+    assert letters[:2] == [["m", "guessed by a match"], ["t", "guessed by the table"]]
+    assert letters[-1] == ["r", "guessed by recycled"]
     seek(shown, 1.05)
     judged = shown.evaluate(groups)
     assert [[name for _, name in level] for level in judged] == [
@@ -109,6 +116,42 @@ def test_the_row_in_flight_groups_the_tree_by_depth(shown):
         ["chip accepted"],
     ]
     assert shown.locator('[data-lane="1"] .flight > .chip').all_text_contents() == [" g"]
+
+
+def test_a_lane_of_trees_counts_nodes_and_depth(shown):
+    # six nodes three deep, three nodes two deep
+    counters = '[data-lane="1"] .counters p'
+    assert shown.locator(counters).nth(2).inner_text().split("\n") == ["nodes, depth", "4.5, 2.5"]
+    assert shown.locator('[data-lane="0"] .counters p').nth(2).inner_text().split("\n")[0] == "draft passes"
+    assert shown.inner_text('[data-lane="1"] h3 small') == "Small 0.5B, 500 M, 6 nodes"
+    assert shown.is_visible(".of-trees") and shown.is_visible(".of-sources")
+    keys = shown.locator(".acceptance .legend .key").all_inner_texts()
+    assert keys[:2] == ["accepted / nodes", "nodes, mean 4.5 of k = 6"]
+
+
+def test_who_guessed_is_a_table_where_a_draft_has_several_sources(page, tmp_path):
+    numbers = {
+        "standard": {"kept_tokens": 6, "sources": []},
+        "tree": {
+            "accepted": 4,
+            "verdict": "1.2x faster, the same 6 tokens",
+            "policy_bias": "k is chosen as it runs.",
+            "sources": [
+                {"source": "match", "drafted": 2, "accepted": 2},
+                {"source": "<b>", "drafted": 3, "accepted": 0},
+            ],
+        },
+    }
+    open_saved(page, tmp_path, events(), numbers)
+    table = page.locator(".final .scroll").nth(1)
+    assert [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()] == [
+        ["a match", "2", "2", "100%", "50%"],
+        ["<b>", "3", "0", "0%", "0%"],
+    ]
+    assert page.inner_text(".final .why").endswith("k is chosen as it runs.")
+    numbers["tree"]["sources"] = []
+    open_saved(page, tmp_path, events(), numbers)
+    assert page.locator(".final .scroll").count() == 1
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from synthetic_race import race_events
+from test_plots import ALIKE, alike, named
 
 from specviz import metrics
 from specviz.settings import Settings
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.browser
 EXPORTS = "RECORDS, SETTINGS, VERDICTS, KINDS, Decoder, Receiver, Trace, raceClock, laneAt, countUpTo, roundItems"
 EXPORTS += (
     ", niceSpan, niceCount, toJsonl, fromJsonl, explain, keepChance, percent, seconds, rate, rateAt, times, hasDraft"
+    ", nameLanes, shortName, subtitle, guessedBy"
 )
 
 
@@ -223,9 +225,61 @@ def test_numbers_are_never_zero_infinite_or_nan_before_they_mean_something(modul
 
 
 def test_a_speed_is_written_by_the_rule_of_the_metrics(modules):
-    ratios = [0.004, 0.03, 0.0999, 0.11, 0.5, 0.94, 0.951, 0.97, 0.996, 1.0, 1.004, 1.049, 1.06, 1.51, 9.96, 12.34]
+    ratios = [
+        0.25,
+        0.75,
+        1.25,
+        2.25,
+        6.75,
+        0.004,
+        0.03,
+        0.0999,
+        0.11,
+        0.5,
+        0.94,
+        0.951,
+        0.97,
+        0.996,
+        1.0,
+        1.004,
+        1.049,
+        1.06,
+        1.51,
+        9.96,
+        12.34,
+    ]
     wanted = [metrics.times(ratio).replace("x", "×") for ratio in ratios]
     assert modules.evaluate("ratios => ratios.map(M.times)", ratios) == wanted
+
+
+def test_lanes_have_the_short_names_of_the_figures(modules):
+    races = [(alike(lanes), ["Standard decoding", *names]) for lanes, names in ALIKE]
+    branching = tuple(DraftToken(token(i), Verdict.UNTESTED, -1) for i in (1, 2))
+    tree = named(("a", "x", "draft", 2, None, {}, "fixed"), rounds=[RoundDone("a", Round(0, 2, 2, branching, None))])
+    for events, names in [*races, (tree, ["Draft, 2 nodes"])]:
+        trace_in(modules, events)
+        assert modules.evaluate("(M.nameLanes(T.lanes), T.lanes.map(M.shortName))") == names
+
+
+def test_a_lane_says_whose_weights_it_runs_and_how_much_it_drafts(modules):
+    lanes = [(4, "Small", {}, "fixed"), (4, None, {}, "adaptive-0.3"), (16, None, {"shape": "tree"}, "fixed")]
+    trace_in(modules, alike(lanes))
+    assert modules.evaluate("T.lanes.map(M.subtitle)") == [
+        "no draft, tiny, 0 M",
+        "Small, 0 M, k = 4",
+        "k ≤ 4, adaptive-0.3",
+        "16 nodes",
+    ]
+
+
+def test_a_source_is_told_in_words_and_one_of_no_fame_by_its_name(modules):
+    told = modules.evaluate("['table', 'model', 'x<y', null].map(M.guessedBy)")
+    assert told == [
+        "Guessed by the table: what most often followed the same tokens in text counted before.",
+        "Guessed by the draft model.",
+        "Guessed by x<y.",
+        None,
+    ]
 
 
 def test_whether_a_round_drafted_is_told_by_its_number_its_drafts_or_its_own_token(modules):

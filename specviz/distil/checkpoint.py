@@ -1,0 +1,70 @@
+"""A checkpoint of a training: weights, the optimiser's moments and the place in the text, written whole or not at all.
+
+A run that was killed goes on from it; one that was made from another text, or with other options, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from specviz.distil.job import Job
+from specviz.errors import InputError
+
+
+@dataclass
+class State:
+    """How far a training has come: `seconds` and `tokens` (of replies) trained, and the curve's rows so far."""
+
+    step: int = 0
+    epoch: int = 0
+    place: int = 0  # batches done of the epoch
+    count: int = 0  # conversations of the epoch
+    seconds: float = 0.0
+    tokens: int = 0
+    curve: list[dict[str, float]] = field(default_factory=list)
+
+
+def save_checkpoint(job: Job, kind: str, tensors: Mapping[str, Tensor], state: State) -> None:
+    """Write the checkpoint of this job, in place of the one before."""
+    path = checkpoint_path(job.out, kind)
+    part, facts = path.with_suffix(".part"), {"state": asdict(state), "made_from": made_from(job, kind)}
+    save_file({name: one.contiguous() for name, one in tensors.items()}, part, {"specviz": json.dumps(facts)})
+    os.replace(part, path)
+
+
+def made_from(job: Job, kind: str) -> dict[str, Any]:
+    """What a checkpoint must have been made from, for a run to go on with it."""
+    return {"kind": kind, "text": job.corpus.facts, "seed": job.seed, "vocabulary": job.vocabulary}
+
+
+def checkpoint_path(out: Path, kind: str) -> Path:
+    return out / "checkpoint" / f"{kind}.safetensors"
+
+
+def read_checkpoint(job: Job, kind: str) -> tuple[dict[str, Tensor], State] | None:
+    """(tensors, state) of a killed run of this job, None where there is none. Raises InputError in words."""
+    path = checkpoint_path(job.out, kind)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, "pt", device=str(job.teacher.module.device)) as file:
+            facts = json.loads(file.metadata()["specviz"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+        state = State(**facts["state"])
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The checkpoint {path} is damaged; delete it to begin anew.") from error
+    if facts["made_from"] != json.loads(json.dumps(made_from(job, kind))):
+        raise InputError(
+            f"The checkpoint {path} was made from another text or with other options; delete it, or take another --out."
+        )
+    return tensors, state

@@ -1,0 +1,67 @@
+"""A causal LM cut to a few layers, and layers of its own put into it, under an embedding and a head that are shared.
+
+Knows transformers' modules and configs; nothing of passes, devices or files.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM
+
+
+def truncate(module: nn.Module, count: int) -> nn.Module:
+    """Cut the decoder's layer list, wherever the architecture keeps it, and say so in every config."""
+    total = int(module.config.num_hidden_layers)
+    for owner in module.modules():
+        for name, child in owner.named_children():
+            if _is_stack(child, total):
+                setattr(owner, name, child[:count])
+        config = getattr(owner, "config", None)
+        if config is not None and getattr(config, "num_hidden_layers", None) == total:
+            _cut(config, count)
+    return module
+
+
+def skeleton(config: Any, count: int) -> nn.Module:
+    """A module of this architecture with `count` layers and no memory behind its weights (on the meta device)."""
+    shallow = copy.deepcopy(config)
+    _cut(shallow, count)
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(shallow)
+
+
+def own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
+    """By name, the weights of the layers and of the final norm: all but the embeddings and the head."""
+    total = int(module.config.num_hidden_layers)
+    stacks = [part for part in module.modules() if _is_stack(part, total)]
+    inside = {id(weight) for stack in stacks for weight in stack.parameters()}
+    head = {id(weight) for weight in module.get_output_embeddings().parameters()}
+    return {
+        name: weight
+        for name, weight in module.named_parameters()
+        if id(weight) in inside or (weight.dim() == 1 and id(weight) not in head)
+    }
+
+
+def put(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
+    """Give the module these tensors for the parameters of the same names; the old ones are let go, not changed."""
+    for name, weight in weights.items():
+        owner, _, leaf = name.rpartition(".")
+        part = weight if isinstance(weight, nn.Parameter) else nn.Parameter(weight, requires_grad=False)
+        setattr(module.get_submodule(owner), leaf, part)
+    return module
+
+
+def _is_stack(part: nn.Module, total: int) -> bool:
+    return isinstance(part, nn.ModuleList) and len(part) == total
+
+
+def _cut(config: Any, count: int) -> None:
+    config.num_hidden_layers = count
+    if getattr(config, "layer_types", None):
+        config.layer_types = config.layer_types[:count]
