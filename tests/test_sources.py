@@ -79,6 +79,8 @@ def test_a_source_is_compared_in_its_normal_form():
 
 def test_a_folder_that_is_not_there_or_is_a_file_is_refused(tmp_path):
     assert "There is no folder" in refusal(f"path:{tmp_path / 'none'}")
+    assert "There is no folder" in refusal("path:~nobody-of-that-name/model")
+    assert "There is no folder" in refusal("path:" + 5000 * "x")
     (tmp_path / "x.gguf").write_bytes(b"GGUF")
     assert "gguf:FILE" in refusal(f"path:{tmp_path / 'x.gguf'}")
     assert f"gguf:{tmp_path / 'x.gguf'}" in refusal(f"path:{tmp_path}")

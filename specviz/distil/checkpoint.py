@@ -22,13 +22,17 @@ from specviz.errors import InputError
 
 @dataclass
 class State:
-    """How far a training has come: `seconds` and `tokens` (of replies) trained, and the curve's rows so far."""
+    """How far a training has come: `tokens` of replies, `seconds` of all its runs, the curve's rows so far.
+
+    `prepared`: of these seconds, those that went into lessons.
+    """
 
     step: int = 0
     epoch: int = 0
     place: int = 0  # batches done of the epoch
     count: int = 0  # conversations of the epoch
     seconds: float = 0.0
+    prepared: float = 0.0
     tokens: int = 0
     curve: list[dict[str, float]] = field(default_factory=list)
 

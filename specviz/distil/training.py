@@ -63,16 +63,17 @@ def train_pupil(
 ) -> tuple[Pupil, Tensor | None, State]:  # fmt: skip
     """Train the draft that `make` builds for the ids (n,) that it may say, None for all; go on where a kill ended it.
 
-    Half of the time at most goes into the lessons. `saved` is called after every checkpoint. Returns the pupil, its
-    ids, and how far it came. Raises InputError where there is nothing to learn from.
+    The job's seconds are for all its runs together; half of what is left goes into lessons at most. `saved` is called
+    after every checkpoint. Returns the pupil, its ids, and how far it came. Raises InputError where there is nothing to
+    learn from.
     """
-    deadline = time.monotonic() + job.seconds
-    found = read_checkpoint(job, kind)
+    began, found = time.monotonic(), read_checkpoint(job, kind)
+    left = job.seconds - (found[1].seconds if found else 0.0)
     module, folder = job.teacher.module, job.out / "checkpoint" / f"lessons-{_text_key(job)}"
     lessons = Lessons(folder / "training", module, job.corpus.training(), features)
     held_out = Lessons(folder / "held-out", module, job.corpus.held_out(), features)
-    held_out.prepare(deadline)
-    lessons.prepare(time.monotonic() + job.seconds / 2, job.progress)
+    held_out.prepare(math.inf)
+    lessons.prepare(began + left / 2, job.progress)
     if not lessons.tokens:
         raise InputError("There are no replies to learn from; let the target write more text.")
     ids = found[0].get(f"fixed/{IDS}") if found else frequent_ids(lessons, job)
@@ -80,7 +81,8 @@ def train_pupil(
     training = Training(pupil, lessons, held_out, job, recipe, {} if ids is None else {IDS: ids})
     if found:
         training.resume(*found)
-    return pupil, ids, training.run(deadline, lambda: saved(pupil, ids, training.state))
+    training.count_preparation(time.monotonic() - began)
+    return pupil, ids, training.run(lambda: saved(pupil, ids, training.state))
 
 
 def frequent_ids(lessons: Lessons, job: Job) -> Tensor | None:
@@ -110,7 +112,7 @@ class Training:
             pupil.weights.values(), lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=recipe.decay
         )
         self.state = State(count=len(lessons))
-        self._began, self._budget = time.monotonic(), job.seconds
+        self._began = time.monotonic()
         self._key: tuple[int, ...] = ()
         self._order: list[list[int]] = []
 
@@ -125,11 +127,15 @@ class Training:
                 if f"exp_avg/{name}" in tensors:
                     self._optimiser.state[weight] = {part: tensors[f"{part}/{name}"] for part in _MOMENTS}
 
-    def run(self, deadline: float, saved: Callable[[], None]) -> State:
-        """Train until the steps are done, or `deadline` (of time.monotonic) has come; Ctrl-C keeps what is done."""
+    def count_preparation(self, seconds: float) -> None:
+        """Of the job's time so much went into lessons."""
+        self.state.prepared += seconds
+        self.state.seconds += seconds
+
+    def run(self, saved: Callable[[], None]) -> State:
+        """Train until the steps are done, or the time is over; what is done when a Ctrl-C comes is kept."""
         last = time.monotonic()
         self._began = last - self.state.seconds
-        self._budget = max(1e-9, deadline - self._began)
         try:
             while self._fraction < 1.0:
                 self._examine_if_due()
@@ -149,8 +155,11 @@ class Training:
         return self._share(self.state.step, self.state.seconds)
 
     def _share(self, steps: float, seconds: float) -> float:
-        """How much of the whole so many steps, or seconds where their number is not fixed, are."""
-        return steps / self._recipe.steps if self._recipe.steps else seconds / self._budget
+        """How much of the whole so many steps are, or seconds where the number of steps is not fixed."""
+        if self._recipe.steps:
+            return steps / self._recipe.steps
+        prepared = self.state.prepared
+        return max(0.0, seconds - prepared) / max(1e-9, self._job.seconds - prepared)
 
     def _step(self) -> None:
         done = self.state

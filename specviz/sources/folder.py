@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from specviz.errors import LoadError
@@ -10,10 +11,10 @@ from specviz.sources.checkpoint import Checkpoint, inspect
 
 def resolve_path(text: str) -> Checkpoint:
     """The checkpoint in a local folder; nothing is copied or written."""
-    folder = Path(text).expanduser()
-    if folder.is_file():
+    folder = Path(os.path.expanduser(text))
+    if os.path.isfile(folder):  # unlike Path's own, false for a name that no file can have
         kind = "as gguf:FILE" if folder.suffix == ".gguf" else "by the folder that holds it"
         raise LoadError(f"{folder} is a file; give it {kind}.")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise LoadError(f"There is no folder {folder}; check the name after path:.")
     return inspect(folder, folder.resolve().name, f"path:{text}")
