@@ -28,7 +28,7 @@ def offer():
 
 def test_the_first_form_can_be_run_as_it_is(offer):
     request = offer.first_form().request(offer.limits)
-    assert request.target == "embedded" and request.drafts == ("prompt-lookup:k=8",)
+    assert request.target == "embedded" and request.drafts == ("cascade:shape=chain,k=4",)
 
 
 @pytest.mark.parametrize("name", presets())

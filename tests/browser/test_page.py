@@ -343,7 +343,7 @@ def test_a_setup_travels_by_its_address_and_is_remembered(open_page, watched, ti
     page.click("#link")
     page.wait_for_function("location.search.includes('seed=7')")
     told = parse_qs(urlsplit(page.url).query)
-    assert told["draft"] == ["prompt-lookup:k=8", "prompt-lookup:k=16"] and told["prompt"] == ["the dog & the cat?"]
+    assert told["draft"] == ["cascade:shape=chain,k=4", "cascade:shape=chain,k=8"] and told["prompt"] == ["the dog & the cat?"]
     assert page.evaluate("navigator.clipboard.readText()") == page.url
     for address in (page.url, f"{tiny}/?__theme=light"):
         page.goto("about:blank")
@@ -444,7 +444,7 @@ def test_the_page_stands_and_says_what_it_waits_for_while_the_model_loads(page, 
 
 @pytest.mark.embedded
 def test_the_embedded_model_copies_a_text_and_the_copying_draft_wins_passes(page, embedded):
-    """On a real model: prompt lookup needs far fewer target passes for the same tokens."""
+    """On a real model: a draft that copies needs far fewer target passes for the same tokens."""
     app = build_app(Options("embedded", "cpu", "float32"), load_catalog())
     app.store._load_model = lambda *_, **__: embedded
     app.begin_loading()
