@@ -343,7 +343,8 @@ def test_a_setup_travels_by_its_address_and_is_remembered(open_page, watched, ti
     page.click("#link")
     page.wait_for_function("location.search.includes('seed=7')")
     told = parse_qs(urlsplit(page.url).query)
-    assert told["draft"] == ["cascade:shape=chain,k=4", "cascade:shape=chain,k=8"] and told["prompt"] == ["the dog & the cat?"]
+    assert told["draft"] == ["cascade:shape=chain,k=4", "cascade:shape=chain,k=8"]
+    assert told["prompt"] == ["the dog & the cat?"]
     assert page.evaluate("navigator.clipboard.readText()") == page.url
     for address in (page.url, f"{tiny}/?__theme=light"):
         page.goto("about:blank")
