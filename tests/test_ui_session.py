@@ -220,3 +220,10 @@ def test_a_recording_chosen_in_mid_run_keeps_the_page():
     recorded = session.trace
     assert [change for change in changes if change.view is not None] == []
     assert session.trace is recorded and not session.busy and not session.running
+
+
+@pytest.mark.parametrize(("draft", "said"), [("cascade:k=2", ""), ("draft-model={}", "the same weights")])
+def test_what_a_free_draft_knows_is_no_news_for_the_line(store, target, draft, said):
+    found = shown(Session(), asked(target, 4, (draft.format(target),)), thread_runner(store, HZ))
+    (_, text) = next(item.line for item in reversed(found) if item.line)
+    assert said in text and bool(said) == bool(text)

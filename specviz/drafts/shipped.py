@@ -43,7 +43,7 @@ def table_for(target: LanguageModel, chosen: str = "") -> tuple[NgramTable | Non
             f"The n-gram table '{path}' holds tokens that {target.name} does not have; "
             "use one that was counted with the target's own tokenizer."
         )
-    note = f"a table of {table.rows} contexts"
+    note = f"a table of {table.rows:,} contexts"
     if theirs and _shape(made_for) != _shape(target_facts(target)):
         note += f", made for {made_for.get('name', 'another target')}"
     return table, note

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from specviz.errors import SpecvizError
 from specviz.metrics import Tally
-from specviz.traces import Event, RaceFinished, RaceStarted
+from specviz.racing import STANDARD
+from specviz.traces import Event, LaneInfo, RaceFinished, RaceStarted
 from specviz.ui.numbers import numbers
 from specviz.ui.race_stream import RaceStream, Value
 from specviz.ui.request import RaceRequest
@@ -146,9 +147,14 @@ def _line(event: Event, line: Line | None) -> Line | None:
     """What the status line says once `event` has happened."""
     match event:
         case RaceStarted(header):
-            notes = [lane.note for lane in header.lanes if lane.note]
+            notes = [lane.note for lane in header.lanes if lane.note and _is_news(lane)]
             return info(" ".join(notes)) if notes else QUIET
         case RaceFinished(cancelled=True):
             return info("Stopped. What was written so far can be replayed and saved.")
         case _:
             return line
+
+
+def _is_news(lane: LaneInfo) -> bool:
+    """Whether a lane's note is about the prompt or a pair of models; what a free draft knows stands with the run."""
+    return lane.draft_model is not None or lane.name == STANDARD

@@ -155,7 +155,7 @@ def test_a_wrong_field_is_a_sentence_and_nothing_is_lost(open_page, fields, word
     page.wait_for_selector("#line .text-line[data-kind='error']")
     assert words in line(page)
     if fields.get("prompt") is None:
-        assert page.input_value("#prompt textarea").startswith("Repeat the following text")
+        assert page.input_value("#prompt textarea").startswith("Write an HTML table")
     run(page, tokens=3, prompt="the cat", temperature=0, seed=0)
     assert kept(page) == [3, 3]
     assert not page.is_visible("#line")
@@ -452,6 +452,8 @@ def test_the_embedded_model_copies_a_text_and_the_copying_draft_wins_passes(page
     page.goto(serve(app) + "/?__theme=light")
     page.wait_for_selector("#device .text-line[data-kind='info']")
     page.set_default_timeout(120_000)
+    page.check("#presets label:has-text('quoting') input")
+    page.wait_for_selector("#expect .text-line[data-kind='info']")
     run(page, tokens=32)
     assert kept(page) == [32, 32]
     assert "identical output" in page.inner_text(".badges")
