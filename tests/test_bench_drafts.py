@@ -169,7 +169,27 @@ def test_a_contest_goes_on_where_its_file_ends(tmp_path):
     assert [each["repeat"] for each in again.of(["none:k=2", "none:k=8"], 1)] == [0, 0]
 
 
-@pytest.mark.parametrize("content", ["no JSON\n", "[1]\n", '{"schema": 1, "target": "other", "tokens": 12}\n'])
+OURS = json.dumps({"schema": 1, **FACTS}) + "\n"
+
+
+def test_a_first_line_that_was_half_written_is_written_again(tmp_path):
+    path = tmp_path / "contest.jsonl"
+    path.write_text(OURS[:9])
+    assert ContestLog(path, FACTS).rows == [] and path.read_text() == OURS
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "no JSON\n",
+        "[1]\n",
+        '{"schema": 1, "target": "other", "tokens": 12}\n',
+        '{"precious": "without a last newline"}',
+        '{"other": 1}\n{"half": ',
+        OURS + "{}\n",
+        OURS + "5\n",
+    ],
+)
 def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path, content):
     path = tmp_path / "contest.jsonl"
     path.write_text(content)

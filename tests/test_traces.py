@@ -87,6 +87,7 @@ def test_each_event_is_one_line(tmp_path):
         ("", "no events"),
         ("{", "not JSON"),
         ("[1]", "not an event"),
+        ('{"event": []}', "not an event"),
         ('{"event":"RaceFinished"}', "does not begin"),
         ('{"event":"RaceStarted"}', "lacks the field 'header'"),
         ('{"event":"RaceStarted","header":{"schema":99}}', "schema 99"),

@@ -47,17 +47,38 @@ class ContestLog:
         return [row for row in kept if row["lanes"] and row["repeat"] < repeats]
 
     def _open(self, path: Path, facts: dict[str, Any]) -> None:
+        """Nothing of a file is changed before it is known to be a contest's with these facts."""
+        header = json.dumps(facts).encode()
         try:
-            lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-            if not lines:
-                path.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+            held = path.read_bytes() if path.exists() else b""
+            lines = held.split(b"\n")[:-1]
+            if not lines and header.startswith(held):  # a new file, or one whose first line was half written
+                path.write_bytes(header + b"\n")
                 return
-            first, *self.rows = map(json.loads, lines)
+            self.rows = _rows(path, lines, facts)
             path.write_bytes(b"".join(line + b"\n" for line in lines))
         except OSError as error:
             raise InputError(f"The file {path} cannot be used: {error.strerror}.") from error
-        except ValueError as error:
-            raise InputError(f"The file {path} is not one of a contest of drafts; name another one.") from error
-        other = [name for name in facts if not isinstance(first, dict) or first.get(name) != facts[name]]
-        if other:
-            raise InputError(f"The file {path} is of a contest with another {' and '.join(other)}; name another one.")
+
+
+def _rows(path: Path, lines: Sequence[bytes], facts: dict[str, Any]) -> list[Row]:
+    """The races in a file's whole lines. Raises InputError where it is of something else."""
+    try:
+        first, *rows = map(json.loads, lines)
+    except ValueError as error:
+        raise InputError(_not_ours(path)) from error
+    if not isinstance(first, dict) or "schema" not in first or not all(map(_is_row, rows)):
+        raise InputError(_not_ours(path))
+    other = [name for name in facts if first.get(name) != facts[name]]
+    if other:
+        raise InputError(f"The file {path} is of a contest with another {' and '.join(other)}; name another one.")
+    return rows
+
+
+def _is_row(row: Any) -> bool:
+    kinds = (("prompt", str), ("repeat", int), ("lanes", dict), ("standard", dict))
+    return isinstance(row, dict) and all(isinstance(row.get(name), kind) for name, kind in kinds)
+
+
+def _not_ours(path: Path) -> str:
+    return f"The file {path} is not one of a contest of drafts; name another one."

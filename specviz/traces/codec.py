@@ -30,10 +30,11 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 def event_from_json(value: Any) -> Event:
     """The event that a JSON object describes. Raises TraceError where it describes none."""
-    if not isinstance(value, dict) or value.get("event") not in _EVENTS:
+    name = value.get("event") if isinstance(value, dict) else None
+    if not isinstance(name, str) or name not in _EVENTS:
         raise TraceError("it is not an event of a specviz trace.")
-    body = {name: item for name, item in value.items() if name != "event"}
-    return _decode(_EVENTS[value["event"]], body, value["event"])
+    body = {field: item for field, item in value.items() if field != "event"}
+    return _decode(_EVENTS[name], body, name)
 
 
 def _encode(value: Any) -> Any:
