@@ -7,6 +7,7 @@ loaded models really share their tokens is checked when they are loaded. Loads n
 
 from __future__ import annotations
 
+import math
 import os
 import types
 import typing
@@ -27,6 +28,7 @@ DEFAULT_PATH = Path(__file__).resolve().parent.parent / "spaces.yaml"
 # the draft that takes a model of any tokenizer
 ANY_TOKENIZER = "the draft cross-tokenizer"
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
+_LARGE = 2**1000  # whole numbers from here on are no floats
 # bytes a weight; auto may come out as float32, so the check is on the safe side
 _WEIGHT_BYTES = {"auto": 4, "float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -181,15 +183,28 @@ class Catalog:
 def load_catalog(path: str | Path | None = None) -> Catalog:
     """The catalogue in `path`, by default the repository's. Raises InputError that says where it is wrong."""
     path = Path(path) if path else DEFAULT_PATH
-    try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"The catalogue {path} cannot be read: {error.strerror}.") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"The catalogue {path} is not YAML: {str(error).splitlines()[0]}.") from error
-    catalog = _record(Catalog, value, path.name, path=path)
+    catalog = record(Catalog, read_yaml(path, f"The catalogue {path}"), path.name, path=path)
     _check(catalog)
     return catalog
+
+
+def read_yaml(path: Path, what: str) -> Any:
+    """The file's value. Raises InputError, which calls the file `what`, where it cannot be read as YAML."""
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{what} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{what} is not text in UTF-8; save it in that encoding.") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that there is not
+        raise InputError(f"{what} is not YAML: {str(error).splitlines()[0]}.") from error
+
+
+def memory_bytes(gigabytes: float, what: str) -> int:
+    """Raises InputError, which calls the number `what`, for an amount of memory that no machine has."""
+    held = gigabytes * 1e9
+    expect(1 <= held < math.inf, f"{what} must be a number of GB above 0 that a machine can have, not {gigabytes:g}")
+    return int(held)
 
 
 def on_space(environ: Mapping[str, str]) -> bool:
@@ -225,30 +240,32 @@ def _check(catalog: Catalog) -> None:
     for profile in catalog.hardware.values():
         here = f"{where}: hardware.{profile.name}"
         for name in (*profile.targets, profile.target, *profile.preload):
-            _expect(name in catalog.models, f"{here} names the model '{name}', which is not under models")
-        _expect(profile.target in profile.targets, f"{here}.target must be one of its targets")
-        _expect(0 <= profile.k <= MAX_K, f"{here}.k must lie between 0 and {MAX_K}")
-        _expect(0 < profile.max_new_tokens <= MAX_NEW_TOKENS, f"{here}.max_new_tokens must be 1 to {MAX_NEW_TOKENS}")
-        _expect(profile.dtype in _DTYPES, f"{here}.dtype must be one of {', '.join(_DTYPES)}")
+            expect(name in catalog.models, f"{here} names the model '{name}', which is not under models")
+        expect(profile.target in profile.targets, f"{here}.target must be one of its targets")
+        expect(0 <= profile.k <= MAX_K, f"{here}.k must lie between 0 and {MAX_K}")
+        expect(0 < profile.max_new_tokens <= MAX_NEW_TOKENS, f"{here}.max_new_tokens must be 1 to {MAX_NEW_TOKENS}")
+        if profile.memory_gb is not None:
+            memory_bytes(profile.memory_gb, f"{here}.memory_gb")
+        expect(profile.dtype in _DTYPES, f"{here}.dtype must be one of {', '.join(_DTYPES)}")
         for name in profile.preload:
-            _expect(catalog.models[name].hub_id is not None, f"{here}.preload names '{name}', which is not of the hub")
+            expect(catalog.models[name].hub_id is not None, f"{here}.preload names '{name}', which is not of the hub")
     for pair in catalog.pairs:
         for name in (pair.target, pair.draft):
-            _expect(name in catalog.models, f"{where}: pairs names the model '{name}', which is not under models")
-        _expect(0 < pair.k <= MAX_K, f"{where}: the pair {pair.target}, {pair.draft} must have a k of 1 to {MAX_K}")
+            expect(name in catalog.models, f"{where}: pairs names the model '{name}', which is not under models")
+        expect(0 < pair.k <= MAX_K, f"{where}: the pair {pair.target}, {pair.draft} must have a k of 1 to {MAX_K}")
         reason = catalog._reason_against(catalog.models[pair.draft], catalog.models[pair.target], None)
-        _expect(reason is None, f"{where}: the pair {pair.target}, {pair.draft} does not fit: {reason}")
+        expect(reason is None, f"{where}: the pair {pair.target}, {pair.draft} does not fit: {reason}")
 
 
-def _record(cls: type, value: Any, where: str, **given: Any) -> Any:
+def record(cls: type, value: Any, where: str, **given: Any) -> Any:
     """`value` as a record of `cls`: all its keys known and of their type, those without a default there."""
-    _expect(isinstance(value, dict), f"{where} must be a mapping of keys to values")
+    expect(isinstance(value, dict), f"{where} must be a mapping of keys to values")
     hints = {name: hint for name, hint in typing.get_type_hints(cls).items() if name not in given}
     for key in value:
-        _expect(key in hints, f"{where} has an unknown key '{key}'; the known ones are {', '.join(hints)}")
+        expect(key in hints, f"{where} has an unknown key '{key}'; the known ones are {', '.join(hints)}")
     for spec in fields(cls):
         needed = spec.name in hints and spec.default is MISSING and spec.default_factory is MISSING
-        _expect(not needed or spec.name in value, f"{where} lacks the key '{spec.name}'")
+        expect(not needed or spec.name in value, f"{where} lacks the key '{spec.name}'")
     decoded = {
         key: _value(hints[key], item, f"{where}: {key}" if cls is Catalog else f"{where}.{key}")
         for key, item in value.items()
@@ -265,30 +282,31 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if isinstance(hint, types.UnionType):
         return None if value is None else _value(inner[0], value, where)
     if origin is tuple:
-        _expect(isinstance(value, list), f"{where} must be a list")
+        expect(isinstance(value, list), f"{where} must be a list")
         return tuple(_value(inner[0], item, f"{where}[{index}]") for index, item in enumerate(value))
     if origin is Mapping:
-        _expect(isinstance(value, dict), f"{where} must be a mapping of names to values")
+        expect(isinstance(value, dict), f"{where} must be a mapping of names to values")
         return types.MappingProxyType({name: _item(inner[1], name, item, where) for name, item in value.items()})
     if is_dataclass(hint):
-        return _record(hint, value, where)
+        return record(hint, value, where)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = float(value) if abs(value) < _LARGE else math.inf
+    expect(not isinstance(value, float) or math.isfinite(value), f"{where} must be a number that is finite")
     right = isinstance(value, hint) and isinstance(value, bool) == (hint is bool)
-    _expect(right, f"{where} must be {_WORDS[hint]}, not {value!r}")
+    expect(right, f"{where} must be {_WORDS[hint]}, not {value!r}")
     return value
 
 
 def _item(hint: Any, name: Any, value: Any, where: str) -> Any:
-    _expect(isinstance(name, str), f"{where} has a key that is not a text: {name!r}")
+    expect(isinstance(name, str), f"{where} has a key that is not a text: {name!r}")
     if hint is Any:
         return value
-    return _record(hint, value, f"{where}.{name}", name=name)
+    return record(hint, value, f"{where}.{name}", name=name)
 
 
 _WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def _expect(condition: bool, message: str) -> None:
+def expect(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(f"{message}.")

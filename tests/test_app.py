@@ -59,7 +59,14 @@ def test_telemetry_is_off_before_gradio_is_imported(monkeypatch):
     assert seen["options"] == Options("path:/x", "cpu", "float32", None, 3.0)
 
 
-@pytest.mark.parametrize("flags", [["--target", "SmolLM2"], ["--profile", "moon"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--target", "SmolLM2"],
+        ["--profile", "moon"],
+        *(["--memory-gb", told] for told in ("inf", "nan", "1e300", "-1", "0")),
+    ],
+)
 def test_a_wrong_flag_is_a_sentence_and_status_2(flags, capsys):
     assert app.main(flags) == 2
     assert capsys.readouterr().err.strip().endswith(".")

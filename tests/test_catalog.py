@@ -182,6 +182,12 @@ def change(path, value):
         (change(["hardware", "cpu", "preload"], ["small"]), "names 'small', which is not of the hub"),
         (change(["hardware", "cpu", "zero_gpu"], {"base": 1}), "zero_gpu has an unknown key 'base'"),
         (change(["pairs", 0, "draft"], "other"), "does not fit: other tokenizer"),
+        (change(["hardware", "cpu", "memory_gb"], float("inf")), "cpu.memory_gb must be a number that is finite"),
+        (change(["hardware", "cpu", "memory_gb"], float("nan")), "cpu.memory_gb must be a number that is finite"),
+        (change(["hardware", "cpu", "memory_gb"], 10**400), "cpu.memory_gb must be a number that is finite"),
+        (change(["hardware", "cpu", "memory_gb"], 1e300), "cpu.memory_gb must be a number of GB above 0"),
+        (change(["hardware", "cpu", "memory_gb"], -1), "cpu.memory_gb must be a number of GB above 0"),
+        (change(["hardware", "cpu", "memory_gb"], 0), "cpu.memory_gb must be a number of GB above 0"),
         (change(["pairs", 0, "k"], 0), "must have a k of 1 to 64"),
     ],
 )
@@ -198,6 +204,12 @@ def test_a_file_that_is_missing_or_not_yaml_is_said_so(tmp_path):
         load_catalog(tmp_path / "none.yaml")
     (tmp_path / "x.yaml").write_text("a: [")
     with pytest.raises(InputError, match="is not YAML"):
+        load_catalog(tmp_path / "x.yaml")
+    (tmp_path / "x.yaml").write_text("a: 2024-99-99")
+    with pytest.raises(InputError, match="is not YAML"):
+        load_catalog(tmp_path / "x.yaml")
+    (tmp_path / "x.yaml").write_bytes(b"title: caf\xe9")
+    with pytest.raises(InputError, match="is not text in UTF-8"):
         load_catalog(tmp_path / "x.yaml")
 
 

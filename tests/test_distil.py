@@ -1,8 +1,11 @@
 """Drafts made from a target: the text, the table, what it is worth, the card; on a tiny random target, in seconds."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import tiny_checkpoints
@@ -10,6 +13,7 @@ import torch
 
 from specviz import load, make_draft
 from specviz.cli import main
+from specviz.distil import run as run_module
 from specviz.distil.card import markdown
 from specviz.distil.chat import chat_form, rendered
 from specviz.distil.corpus import FILE, Conversation, Corpus
@@ -19,6 +23,7 @@ from specviz.distil.job import Job
 from specviz.distil.kinds import kind, kinds
 from specviz.distil.plan import Plan
 from specviz.distil.replay import Recorded, record, replayed_tau
+from specviz.distil.run import _corpus as corpus_of_run
 from specviz.distil.run import run_distil
 from specviz.distil.synthesise import Recipe, facts_of, is_enough, synthesise
 from specviz.distil.teacher import load_teacher
@@ -105,11 +110,47 @@ def test_text_of_other_facts_is_not_mixed_and_two_do_not_write_at_once(tmp_path)
         assert len(corpus) == 0
 
 
-@pytest.mark.parametrize("content", [b"nothing\n", b"[]\n", b'{"format":9}\n', b'{"format":1}\n{"seconds":1}\n'])
+@pytest.mark.parametrize("content", [b"nothing\n", b"[]\n", b'{"format":9}\n', b'{"format":1}\n{"seconds":1}\n',
+    *(b'{"format":1}\n{"seconds":1,"conversations":[[%s]]}\n' % row
+      for row in (b"1,2.5", b"1,true", b'1,"2"', b"1,-2", b"true,2", b"1.0,2", b"1,null", b"1,[2]", b"2,3", b"")),
+    *(b'{"format":1}\n{"seconds":%s,"conversations":[[1,2]]}\n' % seconds
+      for seconds in (b"NaN", b"Infinity", b"null", b"1" + b"0" * 400))])  # fmt: skip
 def test_a_file_that_is_no_corpus_is_refused(tmp_path, content):
     (tmp_path / FILE).write_bytes(content)
     with pytest.raises(InputError, match="not text that specviz wrote"):
         Corpus(tmp_path)
+
+
+def test_a_run_that_was_killed_in_its_first_line_begins_anew(teacher, tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / FILE).write_bytes(b'{"format":1,"na')
+    plan = Plan(teacher.source, "ngram", tmp_path, tokens=1, recipe=RECIPE)
+    with corpus_of_run(plan, teacher, 0, silent) as corpus:
+        assert corpus.tokens > 0 and corpus.facts["name"] == teacher.name
+
+
+def test_text_of_another_target_or_of_other_tokens_is_not_learnt_from(teacher, tmp_path):
+    facts, plan = facts_of(teacher, RECIPE, 0), Plan(teacher.source, "ngram", tmp_path, tokens=1, recipe=RECIPE)
+    for folder, changed, last, words in (
+        ("target", {"target": "elsewhere"}, 5, "written with target 'elsewhere'"),
+        ("large", {}, teacher.vocabulary, "holds tokens that .* does not have"),
+        ("short", {}, teacher.vocabulary, "holds tokens that .* does not have"),
+    ):
+        with Corpus(tmp_path / folder, {**facts, **changed}) as corpus:
+            for _ in range(1 if folder == "short" else 3):
+                corpus.add([Conversation((5, 6, last), 1)])
+        with pytest.raises(InputError, match=words):
+            corpus_of_run(replace(plan, text=tmp_path / folder), teacher, 0, silent)
+        Corpus(tmp_path / folder, {**facts, **changed}).close()  # and it is let go of
+
+
+def test_a_home_folder_is_meant_the_same_everywhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    plan = Plan("tiny", "ngram", Path("~/x"), text=Path("~/t"))
+    assert (plan.out, plan.text) == (tmp_path / "x", tmp_path / "t")
+    assert Plan("tiny", "ngram", Path("~nosuchuser/x")).out == Path("~nosuchuser/x")
+    with pytest.raises(InputError, match="There is no text in ~nosuchuser"):
+        Corpus("~nosuchuser/x")
 
 
 def test_prompts_are_rendered_as_a_run_renders_what_a_person_types(teacher):
@@ -245,6 +286,15 @@ def test_the_table_counts_all_but_what_is_held_out_and_keeps_to_its_size(teacher
         make_table(job(teacher, tmp_path, 0.0001))
 
 
+@pytest.mark.parametrize("batches", [(), ([ONE],), ([Conversation((5, 6), 2)], [ONE])])
+def test_without_replies_there_is_no_table(teacher, tmp_path, batches):
+    with Corpus(tmp_path, facts_of(teacher, RECIPE, 0)) as corpus:
+        for batch in batches:
+            corpus.add(batch)
+    with pytest.raises(InputError, match="There are no replies to learn from"):
+        make_table(job(teacher, tmp_path))
+
+
 def test_the_table_is_made_for_the_target_that_wrote_the_text(source, teacher, tmp_path):
     with Corpus(tmp_path, facts_of(teacher, RECIPE, 0)) as corpus:
         corpus.add([ONE])
@@ -264,6 +314,7 @@ def test_a_run_makes_the_draft_and_its_card_and_finds_its_text_again(source, tmp
     assert facts["text"]["batches"] == 2 and facts["kind"] == "ngram"
     words = facts["command"].split()
     assert words[words.index("--tokens") + 1] == str(facts["text"]["reply_tokens"])
+    assert [words[words.index(flag) + 1] for flag in ("--device", "--dtype")] == ["cpu", "float32"]
     assert is_enough(Corpus(tmp_path / "text"), 0, facts["text"]["reply_tokens"])
     with pytest.raises(InputError, match="holds a draft of the kind 'ngram'"):
         run_distil(Plan(source, "student", tmp_path), silent)
@@ -298,6 +349,23 @@ def test_a_folder_that_cannot_be_written_is_refused_in_a_sentence(source, tmp_pa
     (tmp_path / "file").write_text("")
     assert main(["distil", "--out", str(tmp_path / "file"), "--kind", "ngram", "--target", source]) == 2
     assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("below", ["file/out", "a\0b"])
+def test_a_folder_that_cannot_be_made_is_refused_before_the_target_is_loaded(below, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(run_module, "check_folder", lambda *_: None)
+    monkeypatch.setattr(run_module, "load_teacher", None)
+    with pytest.raises(InputError, match=f"cannot be written to {tmp_path}"):
+        run_distil(Plan("tiny", "ngram", tmp_path / below), silent)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_read_only_is_refused_before_the_target_is_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "load_teacher", None)
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="cannot be written to"):
+        run_distil(Plan("tiny", "ngram", tmp_path), silent)
 
 
 def test_every_kind_says_what_it_is_and_how_its_time_is_shared():

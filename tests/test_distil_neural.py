@@ -14,7 +14,7 @@ from tiny_checkpoints import save_llama
 
 from specviz import load, make_draft
 from specviz.distil import losses, training
-from specviz.distil.checkpoint import read_checkpoint
+from specviz.distil.checkpoint import read_checkpoint, save_checkpoint
 from specviz.distil.corpus import Conversation, Corpus
 from specviz.distil.feature_head import FeatureHead, train_feature_head, visible
 from specviz.distil.job import Job
@@ -190,6 +190,23 @@ def test_a_shipped_draft_is_found_by_what_its_file_says_of_the_target(teacher, c
     train_student(job(teacher, corpus, tmp_path / "tiny"), Recipe(batch_tokens=120, steps=1))
     lm = load(teacher.source, dtype="float32")
     assert make_draft("student", lm).trained.facts["target"] == target_facts(lm)
+
+
+@pytest.mark.parametrize("start", ["weight/", "exp_avg/", "exp_avg_sq/", "step/"])
+@pytest.mark.parametrize("change", ["absent", "another shape"])
+def test_a_checkpoint_that_lacks_a_weight_is_refused_in_words(start, change, teacher, corpus, tmp_path):
+    recipe = Recipe(batch_tokens=120, steps=1)
+    one = job(teacher, corpus, tmp_path / "out")
+    train_student(one, recipe)
+    tensors, state = read_checkpoint(one, "student")
+    name = next(name for name in tensors if name.startswith(start))
+    if change == "absent":
+        del tensors[name]
+    else:
+        tensors[name] = torch.zeros(1, 1, 1)
+    save_checkpoint(one, "student", tensors, state)
+    with pytest.raises(InputError, match="is damaged; delete it to begin anew"):
+        train_student(one, recipe)
 
 
 def test_lessons_are_what_the_target_says_and_half_written_ones_are_written_anew(teacher, corpus, tmp_path):

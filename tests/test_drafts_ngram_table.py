@@ -125,7 +125,7 @@ def saved(tmp_path):
 
 def test_a_file_that_is_no_table_is_refused_in_words(tmp_path, saved):
     lm, whole = target(), open(saved([TEXT]), "rb").read()
-    for name in (str(tmp_path / "none.npz"), str(tmp_path), "a\0b"):
+    for name in (str(tmp_path / "none.npz"), str(tmp_path), "a\0b", "~nosuchuser/x"):
         with pytest.raises(InputError, match="cannot be read; give the path"):
             make_draft("ngram-table", lm, table=name)
     (tmp_path / "text.npz").write_text("no table at all")
@@ -162,6 +162,22 @@ def test_a_file_damaged_anywhere_is_read_or_refused_in_words(tmp_path, saved):
         else:
             table.after([4, 1, 2])
     assert refused > 200
+
+
+def test_a_file_of_another_packing_damaged_anywhere_is_read_or_refused_in_words(tmp_path, saved):
+    path = tmp_path / "packed.npz"
+    with zipfile.ZipFile(saved([TEXT])) as plain, zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as packed:
+        for name in plain.namelist():
+            packed.writestr(name, plain.read(name))
+    whole, refused = path.read_bytes(), 0
+    assert contexts(load_table(path)) == contexts(count_ngrams([TEXT]))
+    for place in range(0, len(whole), 5):
+        path.write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        try:
+            load_table(path)
+        except InputError:
+            refused += 1
+    assert refused > 20
 
 
 @pytest.mark.parametrize(
@@ -238,6 +254,23 @@ def test_a_shipped_table_is_taken_by_its_own_target_alone(tmp_path, monkeypatch,
     assert shipped.shipped_table(shallow) is shipped.shipped_table(narrow) is shipped.shipped_table(target()) is None
     for draft in ("cascade", "ngram-table"):
         assert make_draft(draft, own).note == "a table of 1 contexts" and make_draft(draft, shallow).counted is None
+
+
+def test_a_damaged_table_that_the_package_brings_is_no_table_for_anybody(tmp_path, monkeypatch, saved):
+    own, made = worded(WORDS, "own"), saved([[1, 2]])
+    save_table(count_ngrams([[1, 2]]), made, {"target": target_facts(own)})
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "drafts")
+    for folder in ("broken", "own"):
+        (tmp_path / "drafts" / folder).mkdir(parents=True)
+    (tmp_path / "drafts" / "broken" / "ngrams.npz").write_bytes(b"no table")
+    assert make_draft("ngram-table", own).counted is None
+    path = shutil.copy(made, tmp_path / "drafts" / "own" / "ngrams.npz")
+    assert make_draft("ngram-table", own).note == "a table of 1 contexts"
+    with zipfile.ZipFile(made) as whole, zipfile.ZipFile(path, "w") as archive:  # its facts are whole, its numbers not
+        for name in whole.namelist():
+            archive.writestr(name, b"" if name == "1.lengths.npy" else whole.read(name))
+    assert shipped.shipped_table(own) == path
+    assert make_draft("ngram-table", own).counted is None and "without a table" in make_draft("cascade", own).note
 
 
 def test_a_table_of_another_tokenizer_is_refused_and_one_of_another_target_is_noted(saved):

@@ -5,9 +5,11 @@ drafts can be told beforehand.
 """
 
 import json
+import math
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tiny import byte_level_tokenizer, ids_of, module, rounds_of, standard_ids, target, words_tokenizer
 from tiny_drafts import make_strategy, random_head, random_student
@@ -191,6 +193,7 @@ def test_files_that_are_none_are_refused_in_words(name, write, tmp_path):
 
     refused(tmp_path / "absent", InputError, "cannot be read; give the path")
     refused("a\0b", InputError, "cannot be read")
+    refused("~nosuchuser/x", InputError, "cannot be read")
     refused(tmp_path, InputError, "no trained draft")
     whole = path.read_bytes()
     for broken in (b"", b"PK", whole[:40], whole[:-1], b"\xff" * 64):
@@ -226,9 +229,12 @@ def test_hostile_facts_and_numbers_are_refused_in_words(kind, tmp_path):
     tensors = load_file(path)
     good = {"kind": kind, "target": target_facts(lm), "layers": 2}
     good["shape"] = HeadShape.of(lm.config, 32, lm.context_length).facts
-    wrong = [{"layers": 0}, {"layers": 99}, {"layers": "2"}] if kind == "student" else [
+    wrong = [{"layers": 0}, {"layers": 99}, {"layers": "2"}, {"layers": True}] if kind == "student" else [
         {"shape": None}, {"shape": {"width": 32}}, {"shape": {**good["shape"], "groups": 3}},
         {"shape": {**good["shape"], "middle": 10**12}}, {"shape": {**good["shape"], "heads": 0}},
+        *({"shape": {**good["shape"], size: True}} for size in ("width", "middle", "groups", "positions")),
+        *({"shape": {**good["shape"], name: value}} for name in ("theta", "epsilon")
+          for value in (10**400, math.nan, math.inf, 0, -1.0, None, "much", [])),
     ]  # fmt: skip
     for change in [*wrong, {"target": None}, {"kind": None}]:
         save_file(tensors, tmp_path / "bad", {"specviz": json.dumps({**good, **change})})
@@ -242,6 +248,27 @@ def test_hostile_facts_and_numbers_are_refused_in_words(kind, tmp_path):
     save_file(rest, tmp_path / "less", {"specviz": json.dumps(good)})
     with pytest.raises(PairError, match="do not fit llama.*holds nothing"):
         make_draft(kind, lm, weights=str(tmp_path / "less"))
+
+
+def test_a_head_whose_measures_are_whole_numbers_is_read(tmp_path):
+    shape = HeadShape.of(target().config, 32, 64).facts
+    again = HeadShape.read({**shape, "theta": 10000, "epsilon": 1})
+    assert (again.theta, again.epsilon) == (10000.0, 1.0) and isinstance(again.theta, float)
+    assert again.shapes() == HeadShape.read(shape).shapes()
+
+
+@pytest.mark.parametrize(("name", "write"), BOTH)
+@pytest.mark.parametrize(
+    "dtype", [torch.bool, torch.uint16, torch.uint32, torch.uint64, torch.complex64, torch.float32]
+)
+def test_ids_of_a_dtype_that_holds_none_are_refused_in_words(name, write, dtype, tmp_path):
+    lm = target()
+    tensors = load_file(write(lm, tmp_path / "good", ids=[0, 1]))
+    with safe_open(tmp_path / "good", "pt") as file:
+        facts = file.metadata()
+    save_file({**tensors, IDS: torch.tensor([0, 1]).to(dtype)}, tmp_path / "bad", facts)
+    with pytest.raises(PairError, match="name tokens that llama does not have"):
+        make_draft(name, lm, weights=str(tmp_path / "bad"))
 
 
 def test_a_target_with_a_tokenizer_takes_what_was_made_for_its_tokens(tmp_path):

@@ -1,10 +1,12 @@
 """Forms, presets and links: what a setup says survives the way into an address and back."""
 
+import re
 from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import gradio as gr
 import pytest
+import yaml
 
 from specviz.catalog import load_catalog
 from specviz.drafts import strategies
@@ -14,8 +16,8 @@ from specviz.ui.complaints import complaints
 from specviz.ui.controls import build_controls
 from specviz.ui.form import SHARED, Form, LaneChoice, Offer, apply_preset
 from specviz.ui.form_events import FormEvents
-from specviz.ui.link import from_query, speaks, to_query
-from specviz.ui.presets import presets
+from specviz.ui.link import from_query, link, speaks, to_query
+from specviz.ui.presets import PATH, load_presets, presets
 from specviz.ui.request import Limits
 
 CATALOG = load_catalog()
@@ -47,7 +49,10 @@ def test_words_about_a_draft_model_come_with_one():
     for preset in presets().values():
         for way in preset.ways:
             takes_model = strategies()[way.draft].takes_model
-            assert takes_model == ("draft model" in way.expect.replace("no draft model", "")), (preset.name, way.draft)
+            assert takes_model == ("draft model" in re.sub("(no|any) draft model", "", way.expect)), (
+                preset.name,
+                way.draft,
+            )
         assert not strategies()[preset.ways[-1].draft].takes_model, preset.name
 
 
@@ -194,6 +199,48 @@ def test_a_broken_link_is_refused_in_a_sentence(query, offer):
         from_query(query, offer.first_form())
 
 
+@pytest.mark.parametrize(
+    "query, words",
+    [
+        ("draft=prompt-lookup:temperature=0.9,max_new_tokens=7", "cannot show max_new_tokens .* set “New tokens”"),
+        ("draft=prompt-lookup:telemetry=false", "cannot show telemetry for one lane alone"),
+        ("&".join(f"draft=prompt-lookup:k={k}" for k in (1, 2, 3, 4)), "at most 3 drafts, and 4 are named"),
+        ("chat=maybe", "chat must be true or false, not 'maybe'"),
+        ("draft=none", "'none' drafts nothing"),
+    ],
+)
+def test_a_link_that_says_what_the_page_cannot_show_is_refused(query, words, offer):
+    with pytest.raises(SpecvizError, match=words):
+        from_query(query, offer.first_form())
+
+
+@pytest.mark.parametrize("word, chat", [("false", False), ("0", False), ("No", False), ("true", True), ("1", True)])
+def test_a_link_says_yes_and_no_as_people_do(word, chat, offer):
+    assert from_query(f"chat={word}", offer.first_form()).chat is chat
+
+
+def test_a_link_that_can_be_opened_is_given_away(offer):
+    usual = offer.first_form()
+    for form in (usual, *FORMS):
+        assert link(form, usual) == to_query(form)
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"lanes": (LaneChoice("prompt-lookup"), LaneChoice("prompt-lookup", k=None))}, "Draft 2: k is empty"),
+        ({"lanes": (LaneChoice("draft-model"),)}, "needs a draft model"),
+        ({"lanes": (LaneChoice("ngram-table", options=(("table", "/a,b"),)),)}, "."),
+        ({"lanes": (LaneChoice("ngram-table", options=(("table", "/a,order=2"),)),)}, "."),
+        ({"max_new_tokens": None}, "max_new_tokens must be a number"),
+    ],
+)
+def test_a_link_that_cannot_be_opened_is_refused_and_not_copied(wrong, words, offer):
+    usual = offer.first_form()
+    with pytest.raises(SpecvizError, match=words):
+        link(filled(usual, wrong), usual)
+
+
 def test_addresses_may_carry_other_things():
     assert not speaks(parse_qsl("__theme=dark&view=api"))
     assert speaks(parse_qsl("__theme=dark&k=3&seed=1"))
@@ -202,6 +249,43 @@ def test_addresses_may_carry_other_things():
 def test_a_prompt_too_long_for_an_address_is_refused(offer):
     with pytest.raises(SpecvizError, match="too long for an address"):
         to_query(replace(offer.first_form(), prompt="a" * 9000))
+
+
+WAY = {"draft": "prompt-lookup", "k": 4, "expect": "a win"}
+
+
+@pytest.mark.parametrize(
+    "changed, words",
+    [
+        ({"extra": 1}, r"presets.yaml\[0\] has an unknown key 'extra'"),
+        ({"prompt": 5}, "prompt must be a text"),
+        ({"prompt": ""}, "The prompt is empty"),
+        ({"ways": []}, "ways must name at least one draft"),
+        ({"ways": None}, "ways must be a list"),
+        ({"ways": [{**WAY, "draft": "turbo"}]}, "'x': there is no draft 'turbo'"),
+        ({"ways": [{**WAY, "draft": "none"}]}, "there is no draft 'none'"),
+        ({"ways": [{**WAY, "draft": "draft-model"}]}, "must need no model"),
+        ({"ways": [{**WAY, "k": 65}]}, "k must lie between 0 and 64"),
+        ({"ways": [{**WAY, "k": "4"}]}, "k must be a whole number"),
+        ({"ways": [{**WAY, "options": {"max_ngram": 99}}]}, "max_ngram must lie between"),
+        ({"ways": [{**WAY, "options": {"seed": 1}}]}, "has the options .*, not seed"),
+        ({"settings": {"k": 4}}, "no setting 'k'"),
+        ({"settings": {"heat": 4}}, "no setting 'heat'"),
+        ({"settings": {"temperature": "hot"}}, "temperature must be a number"),
+    ],
+)
+def test_a_mistake_in_the_presets_is_refused_in_a_sentence(tmp_path, changed, words):
+    path = tmp_path / "presets.yaml"
+    path.write_text(yaml.safe_dump([{"name": "x", "prompt": "y", "ways": [WAY], **changed}]))
+    with pytest.raises(SpecvizError, match=words):
+        load_presets(path)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"a: 1", b"[1]", b"[{}]", b"- [", b"\xff", PATH.read_bytes() * 2])
+def test_a_file_that_holds_no_presets_is_refused_in_a_sentence(tmp_path, text):
+    (tmp_path / "presets.yaml").write_bytes(text)
+    with pytest.raises(SpecvizError, match=r"presets.yaml.*\.$"):
+        load_presets(tmp_path / "presets.yaml")
 
 
 WRONG = [

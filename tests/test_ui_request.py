@@ -54,6 +54,8 @@ def refusal(**asked):
         ({"target": "SmolLM2"}, "is not a source of weights"),
         ({"drafts": ()}, "No draft is chosen"),
         ({"drafts": [3]}, "No draft is chosen"),
+        ({"drafts": None}, "No draft is chosen"),
+        *(({"drafts": drafts}, "The drafts must be a list of texts") for drafts in (5, 0, True, False, 1.5, {"a": 1})),
         ({"drafts": ["turbo"]}, "There is no draft 'turbo'"),
         ({"drafts": ["draft-model:k=4"]}, "needs a draft model"),
         ({"drafts": ["prompt-lookup:k=4", "prompt-lookup:k=4"]}, "given twice"),
@@ -117,6 +119,21 @@ def test_a_space_runs_only_models_of_its_catalogue_and_its_length():
     assert "is not offered on this machine" in refusal(limits=limits, drafts=["draft-model=hub:a/b:k=2"])
     assert "at most 256 new tokens" in refusal(limits=limits, max_new_tokens=257)
     assert "at most 256 new tokens" in refusal(limits=limits, drafts=["prompt-lookup:max_new_tokens=300"])
+
+
+def test_a_space_runs_only_models_that_its_memory_holds_alone_and_together():
+    catalog = load_catalog()
+    limits = Limits.of(catalog, catalog.profile("cpu-basic"))  # 10 GB of weights in float32
+    large, middle = catalog.model("qwen2.5-coder-7b").source, catalog.model("qwen2.5-coder-1.5b").source
+    small = catalog.model("qwen2.5-coder-0.5b").source
+    for source in (large, f"{large}#int4"):
+        assert "is not offered on this machine" in refusal(limits=limits, target=source)
+        assert "is not offered on this machine" in refusal(limits=limits, drafts=[f"draft-model={source}:k=2"])
+    assert ask(limits=limits, target=middle, drafts=[f"draft-model={small}:k=2"]).target == middle  # 8.2 GB
+    other = catalog.model("qwen2.5-1.5b").source  # 6.2 GB beside 6.2 GB
+    words = refusal(limits=limits, target=middle, drafts=[f"draft-model={other}:k=2"])
+    assert "is not offered on this machine: together they exceed its memory" in words
+    assert ask(target=large, drafts=[f"draft-model={middle}:k=2"]).target == large
 
 
 @pytest.mark.parametrize("source", ["path:/etc", "gguf:/dev/zero", "PATH: /etc", "gguf:a.gguf#int4"])

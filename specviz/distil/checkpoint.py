@@ -54,6 +54,11 @@ def checkpoint_path(out: Path, kind: str) -> Path:
     return out / "checkpoint" / f"{kind}.safetensors"
 
 
+def damaged(job: Job, kind: str) -> str:
+    """What is said of a checkpoint that cannot be gone on with."""
+    return f"The checkpoint {checkpoint_path(job.out, kind)} is damaged; delete it to begin anew."
+
+
 def read_checkpoint(job: Job, kind: str) -> tuple[dict[str, Tensor], State] | None:
     """(tensors, state) of a killed run of this job, None where there is none. Raises InputError in words."""
     path = checkpoint_path(job.out, kind)
@@ -64,10 +69,10 @@ def read_checkpoint(job: Job, kind: str) -> tuple[dict[str, Tensor], State] | No
         with safe_open(path, "pt", device=str(job.teacher.module.device)) as file:
             facts = json.loads(file.metadata()["specviz"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
-        state = State(**facts["state"])
+        state, made = State(**facts["state"]), facts["made_from"]
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The checkpoint {path} is damaged; delete it to begin anew.") from error
-    if facts["made_from"] != json.loads(json.dumps(made_from(job, kind))):
+        raise InputError(damaged(job, kind)) from error
+    if made != json.loads(json.dumps(made_from(job, kind))):
         raise InputError(
             f"The checkpoint {path} was made from another text or with other options; delete it, or take another --out."
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,15 +43,15 @@ class Corpus:
 
     With `facts` it is opened to be written, by one process at a time; a new folder is made with these facts, and one
     that was made with others is refused. Without, it is only read, also while another process writes. Iterating reads
-    the file anew. `batches` counts whole lines, `tokens` those of the replies, `seconds` what writing them took. Raises
-    InputError in words.
+    the file anew. `batches` counts whole lines, `tokens` those of the replies, `seconds` what writing them took;
+    `largest_id` is -1 where there is none. Raises InputError in words.
     """
 
     def __init__(self, folder: Path | str, facts: Mapping[str, Any] | None = None) -> None:
-        self._path = Path(folder).expanduser() / FILE
+        self._path = _path(folder)
         self._file = None if facts is None else _writable(self._path)
         self.batches = self.tokens = self._count = 0
-        self.seconds = 0.0
+        self.seconds, self.largest_id = 0.0, -1
         self._end = 0  # bytes of whole lines
         if facts is not None and not _first_line(self._path):
             self._begin(facts)
@@ -116,6 +117,7 @@ class Corpus:
             self.seconds += seconds
             self._count += len(batch)
             self.tokens += sum(len(each.reply) for each in batch)
+            self.largest_id = max([self.largest_id, *(max(each.ids) for each in batch)])
         self._end += len(line)
 
     def _read(self) -> Iterator[tuple[Conversation, ...]]:
@@ -123,6 +125,18 @@ class Corpus:
             file.readline()
             while file.tell() < self._end:
                 yield _batch(self._path, file.readline())[0]
+
+
+def is_begun(folder: Path | str) -> bool:
+    """Whether the line of facts lies there whole; a run that was killed in it begins anew."""
+    try:
+        return _first_line(_path(folder)) is not None
+    except (OSError, ValueError):
+        return False
+
+
+def _path(folder: Path | str) -> Path:
+    return Path(os.path.expanduser(folder)) / FILE
 
 
 def _writable(path: Path) -> BinaryIO:
@@ -169,11 +183,17 @@ def _batch(path: Path, line: bytes) -> tuple[tuple[Conversation, ...], float]:
     try:
         value = json.loads(line)
         batch = tuple(Conversation(tuple(ids), start) for start, *ids in value["conversations"])
-        if all(0 < each.reply_start <= len(each.ids) and min(each.ids) >= 0 for each in batch):
-            return batch, float(value["seconds"])
-    except (ValueError, TypeError, KeyError) as error:
+        seconds = float(value["seconds"])
+        if all(map(_is_sound, batch)) and math.isfinite(seconds):
+            return batch, seconds
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise InputError(_not_ours(path)) from error
     raise InputError(_not_ours(path))
+
+
+def _is_sound(each: Conversation) -> bool:
+    whole = {type(number) for number in (each.reply_start, *each.ids)} == {int}
+    return whole and 0 < each.reply_start <= len(each.ids) and min(each.ids) >= 0
 
 
 def _not_ours(path: Path) -> str:

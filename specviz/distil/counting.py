@@ -17,7 +17,7 @@ from torch import Tensor
 from specviz.distil.corpus import Conversation
 from specviz.distil.favourites import best_prefix, favourites
 from specviz.distil.files import teacher_facts
-from specviz.distil.job import Job, Trained, Trial
+from specviz.distil.job import NO_REPLIES, Job, Trained, Trial
 from specviz.distil.replay import Recorded, record, replayed_tau
 from specviz.drafts.cascade import Cascade
 from specviz.drafts.ngram_file import save_table
@@ -57,13 +57,18 @@ class _Counter:
 
 
 def make_table(job: Job) -> Trained:
-    """Count the corpus into `ngrams.npz`; the curve is tau by text and by size, replayed on held-out replies."""
+    """Count the corpus into `ngrams.npz`; the curve is tau by text and by size, replayed on held-out replies.
+
+    Raises InputError where there is nothing to count or to replay, and where no table is as small as is asked.
+    """
+    conversations, held_out = list(job.corpus.training()), job.corpus.held_out()[:_REPLAYED]
+    if not conversations or not any(each.reply for each in held_out):
+        raise InputError(NO_REPLIES)
     job.out.mkdir(parents=True, exist_ok=True)
-    conversations = list(job.corpus.training())
     prefix = best_prefix(job.teacher, conversations[:_SAMPLE], ALONE, part(job.progress, 0.0, 0.1))
     alone = favourites(job.teacher, ALONE, prefix, part(job.progress, 0.1, 0.5))
     counter = _Counter(alone, _table_facts(job, conversations), job.out / f"{FILE}.part")
-    recorded = record(job.teacher, job.corpus.held_out()[:_REPLAYED])
+    recorded = record(job.teacher, held_out)
     curve = tuple(_curve(counter, conversations, recorded, job.megabytes, part(job.progress, 0.5, 1.0)))
     fitting = counter.table(conversations, 1e6 * job.megabytes)  # last, so that the scratch file is this table
     if fitting is None:

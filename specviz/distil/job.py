@@ -11,14 +11,17 @@ from specviz.distil.corpus import Corpus
 from specviz.distil.teacher import Teacher
 from specviz.sources import Progress
 
+NO_REPLIES = "There are no replies to learn from; let the target write more text."
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """Make a draft for `teacher` from `corpus`, in the folder `out`, in about `seconds` from now.
 
     `corpus.training()` is the text to learn from; `corpus.held_out()` may be measured on, never learnt from. `seed`
-    fixes every draw. `vocabulary` None keeps every id; `megabytes` (decimal) is the most that the files may take.
-    `progress` takes a fraction and a sentence. What a killed run needs to go on lies in `out / "checkpoint"`.
+    fixes every draw. `vocabulary` None keeps every id; `megabytes` (decimal) is the most that an n-gram
+    table's file may take. `progress` takes a fraction and a sentence. What a killed run needs to go on lies in
+    `out / "checkpoint"`.
     """
 
     teacher: Teacher

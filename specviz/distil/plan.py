@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 from dataclasses import dataclass, field
@@ -55,6 +56,10 @@ class Plan:
     recipe: Recipe = field(default_factory=Recipe)
 
     def __post_init__(self) -> None:
+        for name in ("out", "text"):
+            folder = getattr(self, name)
+            if folder is not None:
+                object.__setattr__(self, name, Path(os.path.expanduser(folder)))
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             flag = _FLAGS.get(name, name)
@@ -99,6 +104,9 @@ def _command(plan: Plan, corpus: Corpus, minutes: float) -> str:
     words += ["--tokens", str(corpus.tokens), "--seed", str(plan.seed), "--minutes", f"{minutes:g}"]
     if plan.vocabulary is not None:
         words += ["--vocabulary", str(plan.vocabulary)]
+    for flag in ("device", "dtype"):
+        if getattr(plan, flag) != "auto":
+            words += [f"--{flag}", getattr(plan, flag)]
     return shlex.join([*words, "--mb", f"{plan.megabytes:g}"])
 
 

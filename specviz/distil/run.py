@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from specviz.catalog import load_catalog
 from specviz.distil.card import check_folder, write_card
-from specviz.distil.corpus import FILE, Corpus
+from specviz.distil.corpus import Corpus, is_begun
 from specviz.distil.evaluation import evaluate, rows
 from specviz.distil.job import Job
 from specviz.distil.kinds import kind
@@ -28,6 +29,7 @@ def run_distil(plan: Plan, progress: Progress) -> dict[str, Any]:
     """Make the draft; returns the card's facts. Run again after a kill, it goes on. Raises SpecvizError in words."""
     chosen = kind(plan.kind)
     check_folder(plan.out, plan.kind)
+    _make_folder(plan.out)
     teacher = load_teacher(plan.source, plan.device, plan.dtype, part(progress, 0.0, 0.02))
     share = chosen.TEXT_SHARE
     with _corpus(plan, teacher, 60 * share * plan.minutes, part(progress, 0.02, share * _TRAINED_AT)) as corpus:
@@ -45,16 +47,28 @@ def run_distil(plan: Plan, progress: Progress) -> dict[str, Any]:
     return facts
 
 
+def _make_folder(out: Path) -> None:
+    """The draft's folder, before anything long begins."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except (OSError, ValueError) as error:  # a name that no folder can have
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"The draft cannot be written to {out} ({reason}); choose another folder.") from error
+
+
 def _corpus(plan: Plan, teacher: Teacher, seconds: float, progress: Progress) -> Corpus:
     """The text, as much as is wanted; what is there already, and what it took, counts."""
     folder = plan.text or plan.out / TEXT
     facts = facts_of(teacher, plan.recipe, plan.seed)
-    if (folder / FILE).exists():
-        there = Corpus(folder)
+    if is_begun(folder):
+        there = _sayable(Corpus(folder), folder, teacher)
         if is_enough(there, seconds, plan.tokens):
             return _same_writer(there, folder, facts)
     corpus = Corpus(folder, facts)
     try:
+        _sayable(corpus, folder, teacher)
         synthesise(teacher, corpus, plan.recipe, seconds, plan.tokens, progress)
     except BaseException:  # a Ctrl-C too: another process may then write
         corpus.close()
@@ -62,8 +76,14 @@ def _corpus(plan: Plan, teacher: Teacher, seconds: float, progress: Progress) ->
     return corpus
 
 
+def _sayable(corpus: Corpus, folder: Path, teacher: Teacher) -> Corpus:
+    if corpus.largest_id >= teacher.vocabulary:
+        raise InputError(f"The text in {folder} holds tokens that {teacher.name} does not have; choose another folder.")
+    return corpus
+
+
 def _same_writer(corpus: Corpus, folder: Path, facts: dict[str, Any]) -> Corpus:
-    for name in ("name", "revision", "seed"):
+    for name in ("target", "name", "revision", "seed"):
         if corpus.facts.get(name) != facts[name]:
             raise InputError(
                 f"The text in {folder} was written with {name} {corpus.facts.get(name)!r}, not {facts[name]!r}; "

@@ -19,8 +19,8 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from specviz.distil.checkpoint import State, read_checkpoint, save_checkpoint
-from specviz.distil.job import Job
+from specviz.distil.checkpoint import State, damaged, read_checkpoint, save_checkpoint
+from specviz.distil.job import NO_REPLIES, Job
 from specviz.distil.lessons import Batch, Lessons
 from specviz.distil.losses import NOTHING, Score
 from specviz.drafts.draft_weights import IDS
@@ -75,7 +75,7 @@ def train_pupil(
     held_out.prepare(math.inf)
     lessons.prepare(began + left / 2, job.progress)
     if not lessons.tokens:
-        raise InputError("There are no replies to learn from; let the target write more text.")
+        raise InputError(NO_REPLIES)
     ids = found[0].get(f"fixed/{IDS}") if found else frequent_ids(lessons, job)
     pupil = make(ids)
     training = Training(pupil, lessons, held_out, job, recipe, {} if ids is None else {IDS: ids})
@@ -117,7 +117,9 @@ class Training:
         self._order: list[list[int]] = []
 
     def resume(self, tensors: Mapping[str, Tensor], state: State) -> None:
-        """Take over what a killed run left."""
+        """Take over what a killed run left. Raises InputError where a weight of it is missing."""
+        if not all(_is_kept(name, weight, tensors) for name, weight in self._pupil.weights.items()):
+            raise InputError(damaged(self._job, self._pupil.kind))
         self.state = state
         if state.count > len(self._lessons):  # text that is not there any more
             self.state.place, self.state.count = 0, len(self._lessons)
@@ -218,6 +220,15 @@ class Training:
             if weight in moments:
                 tensors |= {f"{part}/{name}": moments[weight][part] for part in _MOMENTS}
         save_checkpoint(self._job, self._pupil.kind, tensors, self.state)
+
+
+def _is_kept(name: str, weight: Tensor, tensors: Mapping[str, Tensor]) -> bool:
+    """Whether a checkpoint holds this weight, and all of its moments or none."""
+    shapes = {f"weight/{name}": weight.shape}
+    moments = {f"{part}/{name}": torch.Size() if part == "step" else weight.shape for part in _MOMENTS}
+    if moments.keys() & tensors.keys():
+        shapes |= moments
+    return all(one in tensors and tensors[one].shape == shape for one, shape in shapes.items())
 
 
 def batches(lengths: list[int], key: tuple[int, int] | None, tokens: int) -> list[list[int]]:

@@ -26,6 +26,7 @@ from specviz.models import LanguageModel
 _SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "drafts"
 _KEY = "specviz"
 IDS = "vocabulary"  # the tensor of the ids that a draft of a reduced vocabulary can say
+_WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)  # others cannot be compared or sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def weights_path(option: str, kind: str, target: LanguageModel) -> Path:
 
     Raises InputError where it brings none.
     """
-    path = Path(option).expanduser() if option else shipped_weights(target, kind)
+    path = Path(os.path.expanduser(option)) if option else shipped_weights(target, kind)
     if path is None:
         raise InputError(
             f"No {kind} is shipped for {target.name}: train one with 'python -m specviz distil --target SOURCE --kind "
@@ -155,5 +156,5 @@ def _check(weights: DraftWeights, path: Path, kind: str, target: LanguageModel) 
 
 
 def _are_ids(ids: Tensor, vocabulary: int) -> bool:
-    whole = ids.dim() == 1 and not ids.is_floating_point() and len(ids) > 0
+    whole = ids.dim() == 1 and ids.dtype in _WHOLE and len(ids) > 0
     return whole and 0 <= int(ids.min()) and int(ids.max()) < vocabulary and len(ids.unique()) == len(ids)

@@ -7,8 +7,9 @@ family whatever the target is. Its weights come from a file; embedding and head 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -66,11 +67,13 @@ class HeadShape:
         """What `facts` says. Raises InputError for what are no such sizes."""
         try:
             shape = cls(**facts)
+            shape = replace(shape, theta=float(shape.theta), epsilon=float(shape.epsilon))
             whole = (shape.width, shape.middle, shape.heads, shape.groups, shape.head_width, shape.positions)
-            if all(isinstance(size, int) and 0 < size for size in whole) and max(whole[:-1]) <= _MOST:
-                if shape.heads % shape.groups == 0 and shape.head_width % 2 == 0 and shape.theta > 0 < shape.epsilon:
+            if all(type(size) is int and 0 < size for size in whole) and max(whole[:-1]) <= _MOST:
+                even = shape.heads % shape.groups == 0 and shape.head_width % 2 == 0
+                if even and all(math.isfinite(one) and one > 0 for one in (shape.theta, shape.epsilon)):
                     return shape
-        except TypeError as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError("This feature head does not say what its sizes are; train it anew.") from error
         raise InputError("The sizes that this feature head names cannot be; train it anew.")
 

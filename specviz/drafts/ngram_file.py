@@ -7,7 +7,9 @@ file may come from anywhere: nothing of it is trusted, and nothing in it is ever
 from __future__ import annotations
 
 import json
+import lzma
 import os
+import struct
 import tokenize
 import zipfile
 import zlib
@@ -28,7 +30,8 @@ Taken = TypeVar("Taken")
 _MAX_BYTES = 1 << 28  # unpacked: a small file may swell to anything
 _BROKEN = (
     ArithmeticError, AttributeError, EOFError, KeyError, MemoryError, NotImplementedError, RecursionError, RuntimeError,
-    SyntaxError, TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+    SyntaxError, TypeError, ValueError, lzma.LZMAError, struct.error, tokenize.TokenError, zipfile.BadZipFile,
+    zlib.error,
 )  # fmt: skip
 
 

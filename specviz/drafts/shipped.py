@@ -6,6 +6,7 @@ target and may serve another that has the same tokens; one counted with another 
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,14 @@ def shipped_table(target: LanguageModel) -> Path | None:
     shape = _shape(target_facts(target))
     if not shape["fingerprint"]:
         return None
-    return next((path for path in sorted(FOLDER.glob("*/ngrams.npz")) if _shape(_made_for(path)) == shape), None)
+    for path in sorted(FOLDER.glob("*/ngrams.npz")):
+        try:
+            made_for = _target_of(_facts(path, _state(path)))
+        except InputError:  # a damaged file of ours is no table for anybody
+            continue
+        if _shape(made_for) == shape:
+            return path
+    return None
 
 
 def table_for(target: LanguageModel, chosen: str = "") -> tuple[NgramTable | None, str | None]:
@@ -32,10 +40,15 @@ def table_for(target: LanguageModel, chosen: str = "") -> tuple[NgramTable | Non
 
     Raises InputError for a file that holds no table and PairError for one that was counted with another tokenizer.
     """
-    path = Path(chosen).expanduser() if chosen else shipped_table(target)
+    path = Path(os.path.expanduser(chosen)) if chosen else shipped_table(target)
     if path is None:
         return None, None
-    table = _read(path, _state(path))
+    try:
+        table = _read(path, _state(path))
+    except InputError:
+        if chosen:
+            raise
+        return None, None
     made_for = _target_of(table.facts)
     theirs, ours = made_for.get("fingerprint"), fingerprint_of(target)
     if (theirs and ours and theirs != ours) or table.largest_id >= target.vocabulary:
@@ -56,10 +69,6 @@ def _shape(facts: dict[str, Any]) -> dict[str, Any]:
 def _target_of(facts: dict[str, Any]) -> dict[str, Any]:
     made_for = facts.get("target")
     return made_for if isinstance(made_for, dict) else {}
-
-
-def _made_for(path: Path) -> dict[str, Any]:
-    return _target_of(_facts(path, _state(path)))
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -50,7 +50,7 @@ class Student(Strategy):
 
 def _shallow(target: LanguageModel, trained: DraftWeights, path: str) -> LanguageModel:
     layers = trained.facts.get("layers")
-    if not isinstance(layers, int) or not 1 <= layers <= target.layers:
+    if type(layers) is not int or not 1 <= layers <= target.layers:
         raise InputError(f"The weights '{path}' say that they have {layers!r} layers; train the student anew.")
     check_shapes(trained, target.own_shapes(layers), path, target)
     name = f"{target.name}, student of {layers} layers"

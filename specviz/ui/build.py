@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from specviz.catalog import Catalog, Profile, load_catalog
+from specviz.catalog import Catalog, Profile, load_catalog, memory_bytes
 from specviz.sources import normalise
 from specviz.ui.api import add_api
 from specviz.ui.form import Offer
@@ -92,8 +92,9 @@ def _runner(store: ModelStore, profile: Profile, hz: float) -> Runner:
 
 def _budget(options: Options, profile: Profile) -> int | None:
     """Bytes of weights to keep: as told, else the profile's, else a share of the machine's memory."""
-    told = options.memory_gb or profile.memory_gb
-    return int(told * 1e9) if told else _machine_share()
+    if options.memory_gb is not None:
+        return memory_bytes(options.memory_gb, "--memory-gb")
+    return _machine_share() if profile.memory_gb is None else memory_bytes(profile.memory_gb, "memory_gb")
 
 
 def _machine_share() -> int | None:

@@ -15,6 +15,7 @@ from specviz.errors import InputError, SpecvizError
 from specviz.lanes import parse_draft
 from specviz.settings import Settings
 from specviz.ui.complaints import complaints
+from specviz.ui.labels import LABELS
 from specviz.ui.presets import Preset, presets
 from specviz.ui.request import Limits, RaceRequest, draft_argument, make_request
 
@@ -61,8 +62,21 @@ class LaneChoice:
 
     @classmethod
     def of(cls, argument: str, k: int) -> LaneChoice:
-        """What a draft argument says; `k` where it says none. Raises InputError or LoadError in words."""
+        """What a draft argument says; `k` where it says none.
+
+        Raises InputError or LoadError, in words, also for what a lane of the page cannot show.
+        """
         draft = parse_draft(argument)
+        if not strategies()[draft.strategy].drafts:
+            raise InputError(
+                f"'{draft.strategy}' drafts nothing and is no lane of the page; standard decoding is there."
+            )
+        for name in SHARED:
+            if name in draft.settings:
+                raise InputError(
+                    f"In the draft '{argument}', the page cannot show {name} for one lane alone; leave it out, or set "
+                    f"“{LABELS[name]}”, which holds for all lanes."
+                )
         k, policy = draft.settings.get("k", k), draft.settings.get("k_policy", FIXED)
         return cls(draft.strategy, draft.source or "", k, tuple(draft.options.items()), policy)
 

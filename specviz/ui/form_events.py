@@ -12,14 +12,14 @@ from specviz.errors import SpecvizError
 from specviz.settings import MAX_K
 from specviz.ui.controls import Controls
 from specviz.ui.form import Form, LaneChoice, Offer, apply_preset
-from specviz.ui.link import from_query, speaks, to_query
+from specviz.ui.link import from_query, link, speaks
 from specviz.ui.presets import presets
 from specviz.ui.setting_controls import more_label
 from specviz.ui.text_line import QUIET, TextLine, error, info
 
 # Handlers that only turn values over: at once, beside the queue, and not for programs.
 LIGHT = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-# JavaScript: the setup into the address bar, and from there to the clipboard.
+# JavaScript: the setup into the address bar.
 SHARE = """(query) => {
   const address = new URL(window.location.href);
   const theme = address.searchParams.get('__theme');
@@ -27,7 +27,12 @@ SHARE = """(query) => {
   if (theme) address.searchParams.set('__theme', theme);
   window.history.replaceState(window.history.state, '', address);
 }"""
-_COPY = "() => { navigator.clipboard?.writeText(window.location.href); }"
+# JavaScript: the same, and on to the clipboard, unless the line says why not.
+_COPY = f"""(query, line) => {{
+  if (line?.[0] === 'error') return;
+  ({SHARE})(query);
+  navigator.clipboard?.writeText(window.location.href);
+}}"""
 COPIED = "The address of this page now holds the setup, and is copied."
 
 
@@ -129,13 +134,13 @@ class FormEvents:
         cleared = [remembered, self._line, controls.preset, controls.expect, *self._written]
         controls.reset.click(self._reset, None, cleared, **LIGHT).then(None, remembered, None, js=SHARE)
         shared = controls.link.click(self._share, controls.inputs, [remembered, self._line], **LIGHT)
-        shared.then(None, remembered, None, js=SHARE).then(None, None, None, js=_COPY)
+        shared.then(None, [remembered, self._line], None, js=_COPY)
 
     def _reset(self) -> list[Any]:
         return ["", QUIET, None, QUIET, *self._controls.write(self._usual, self._offer)]
 
     def _share(self, *values: Any) -> Sequence[Any]:
         try:
-            return to_query(self._controls.read(values)), info(COPIED)
+            return link(self._controls.read(values), self._usual), info(COPIED)
         except SpecvizError as refusal:
-            return gr.skip(), error(str(refusal))
+            return gr.skip(), error(f"The setup cannot be sent as a link. {refusal}")

@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl, urlencode
 from specviz.errors import InputError
 from specviz.settings import Settings
 from specviz.sources import FORMS
-from specviz.spelling import setting
+from specviz.spelling import setting, truth
 from specviz.ui.form import NATIVE, SHARED, Form, LaneChoice
+from specviz.ui.labels import draft_label
 from specviz.ui.request import MAX_DRAFTS
 
 MAX_QUERY = 8000
@@ -38,6 +39,25 @@ def to_query(form: Form) -> str:
     return query
 
 
+def link(form: Form, usual: Form) -> str:
+    """The query of a form that others may open, which is read back before it is given away.
+
+    Raises SpecvizError, in words, where it would be refused or mean another setup.
+    """
+    for number, lane in enumerate(form.lanes, start=1):
+        if lane.k is None:
+            raise InputError(f"{draft_label(number)}: k is empty; 0 decodes as standard.")
+    query = to_query(form)
+    read = from_query(query, usual)
+    if [_words(lane) for lane in read.lanes] != [_words(lane) for lane in form.lanes]:
+        raise InputError("An address cannot hold an option with a comma or a colon in it; rename the file.")
+    return query
+
+
+def _words(lane: LaneChoice) -> tuple[str, ...]:
+    return lane.strategy, *(name for name, _ in lane.options)
+
+
 def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
     """The form that a query describes; what it leaves out is as in `usual`, keys of others are ignored.
 
@@ -46,7 +66,9 @@ def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
     pairs = list(parse_qsl(query, keep_blank_values=True) if isinstance(query, str) else query)
     given = dict(pairs)
     usual_k = Settings().k
-    drafts = tuple(LaneChoice.of(value, usual_k) for name, value in pairs if name == "draft")[:MAX_DRAFTS]
+    drafts = tuple(LaneChoice.of(value, usual_k) for name, value in pairs if name == "draft")
+    if len(drafts) > MAX_DRAFTS:
+        raise InputError(f"The page holds at most {MAX_DRAFTS} drafts, and {len(drafts)} are named; leave some out.")
     told = {name: setting(name, given[name]) for name in SHARED if name in given}
     if "stop" in told:
         told["stop"] = tuple(value for name, value in pairs if name == "stop")
@@ -57,7 +79,7 @@ def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
         prompt=given.get("prompt", usual.prompt),
         target=given.get("target", usual.target),
         lanes=drafts or usual.lanes,
-        chat=given.get("chat", "1") != "0",
+        chat=truth("chat", given.get("chat", "1")),
         settings=settings,
         weights=_weights(given.get("weights", NATIVE)),
     )

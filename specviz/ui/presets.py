@@ -1,4 +1,7 @@
-"""Prompts to begin with, read from assets/presets.yaml: what to type, what to draft with, what to expect of it."""
+"""Prompts to begin with, read from assets/presets.yaml: what to type, what to draft with, what to expect of it.
+
+The file is checked as it is read: an unknown key, a wrong type or a draft that cannot be run is an error, in words.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from specviz.catalog import expect, read_yaml, record
+from specviz.drafts import strategies
+from specviz.errors import InputError, SpecvizError
+from specviz.lanes import parse_draft
+from specviz.prompts import check_text
+from specviz.settings import SETTING_NAMES, Settings
+from specviz.sources import EMBEDDED
+from specviz.ui.request import draft_argument
 
 PATH = Path(__file__).resolve().parents[2] / "assets" / "presets.yaml"
 
@@ -42,6 +52,37 @@ class Preset:
 @cache
 def presets() -> dict[str, Preset]:
     """All presets by name, in the file's order."""
-    records = yaml.safe_load(PATH.read_text(encoding="utf-8"))
-    made = (Preset(**{**record, "ways": tuple(Way(**way) for way in record["ways"])}) for record in records)
-    return {preset.name: preset for preset in made}
+    return load_presets(PATH)
+
+
+def load_presets(path: Path) -> dict[str, Preset]:
+    """The presets in `path`. Raises InputError that says where it is wrong."""
+    values = read_yaml(path, f"The presets in {path}")
+    expect(isinstance(values, list) and values, f"{path.name} must be a list of at least one preset")
+    made = [record(Preset, value, f"{path.name}[{index}]") for index, value in enumerate(values)]
+    for preset in made:
+        try:
+            _check(preset)
+        except SpecvizError as error:
+            raise InputError(f"{path.name}, the preset '{preset.name}': {error}") from error
+    named = {preset.name: preset for preset in made}
+    expect(len(named) == len(made), f"{path.name} has two presets of the same name")
+    return named
+
+
+def _check(preset: Preset) -> None:
+    """Every way must be a draft that can be run, every setting one that the page has."""
+    check_text(preset.prompt)
+    expect(preset.ways, "ways must name at least one draft")
+    for way in preset.ways:
+        kind = strategies().get(way.draft)
+        expect(kind is not None and kind.drafts, f"there is no draft '{way.draft}'")
+        own = {option.name for option in kind.options()}
+        expect(own >= set(way.options), f"'{way.draft}' has the options {', '.join(own)}, not {', '.join(way.options)}")
+        parse_draft(draft_argument(way.draft, EMBEDDED if kind.takes_model else "", way.k, tuple(way.options.items())))
+    expect(not strategies()[preset.ways[-1].draft].takes_model, "the last of its ways must need no model")
+    for name in preset.settings:
+        expect(
+            name in SETTING_NAMES and name not in ("k", "k_policy"), f"the page has no setting '{name}' for all lanes"
+        )
+    Settings(**preset.settings)

@@ -6,8 +6,9 @@ values only: a request can be pickled into another process. Nothing is loaded he
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,22 +27,25 @@ NO_TARGET = "No target is chosen; pick one from the list or type a source such a
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What this machine lets visitors ask for. `sources` are the only ones allowed, None allows any.
+    """What this machine lets visitors ask for. `sources` are the only ones allowed, with their bytes; None allows any.
 
-    `files`: whether they may name files and folders of the machine.
+    `files`: whether they may name files and folders of the machine; `memory`: bytes that a race's models may take.
     """
 
     max_new_tokens: int = MAX_NEW_TOKENS
-    sources: frozenset[str] | None = None
+    sources: Mapping[str, int] | None = None
     files: bool = True
+    memory: float = math.inf
 
     @classmethod
     def of(cls, catalog: Catalog, profile: Profile) -> Limits:
-        """A Space's visitors get the catalogue's models and no file; on one's own machine any source may be typed."""
+        """A Space's visitors get the catalogue's models that fit and no file; on one's own machine any may be typed."""
         if profile.name == "local":
             return cls(files=not on_space(os.environ))
-        sources = frozenset(normalise(model.source) for model in catalog.models.values())
-        return cls(profile.max_new_tokens, sources, files=False)
+        memory = math.inf if profile.memory_gb is None else profile.memory_gb * 1e9
+        sizes = {normalise(model.source): profile.weight_bytes(model) for model in catalog.models.values()}
+        fitting = {source: size for source, size in sizes.items() if size <= memory}
+        return cls(profile.max_new_tokens, fitting, files=False, memory=memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ def make_request(
     parsed = request.parsed_drafts
     for source in request.sources:
         check_source(source, limits)
+    check_memory(request.sources, limits)
     for draft in parsed:
         check_files(draft, limits)
     for lane in (request.settings, *(draft.settings_in(request.settings) for draft in parsed)):
@@ -95,6 +100,18 @@ def check_source(source: str, limits: Limits) -> None:
         )
     if limits.sources is not None and known not in limits.sources:
         raise LoadError(f"'{source}' is not offered on this machine; choose a model from the list.")
+
+
+def check_memory(sources: Sequence[str], limits: Limits) -> None:
+    """Raises LoadError where models that each fit do not fit together."""
+    if limits.sources is None:
+        return
+    known = {split_form(source)[0] for source in sources}
+    if sum(limits.sources[source] for source in known) > limits.memory:
+        raise LoadError(
+            f"A race of {' and '.join(sources)} is not offered on this machine: together they exceed its memory; "
+            "choose smaller models or fewer."
+        )
 
 
 def check_files(draft: DraftArgument, limits: Limits) -> None:
@@ -127,6 +144,8 @@ def draft_argument(strategy: str, source: str = "", k: Any = None, options: Sequ
 
 
 def _texts(drafts: Any) -> tuple[str, ...]:
+    if not isinstance(drafts, str | list | tuple | None):
+        raise InputError(f"The drafts must be a list of texts, such as prompt-lookup, not {drafts!r:.40}.")
     texts = (drafts,) if isinstance(drafts, str) else tuple(drafts or ())
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
         raise InputError("No draft is chosen; name at least one, such as prompt-lookup.")

@@ -358,6 +358,18 @@ def test_a_setup_travels_by_its_address_and_is_remembered(open_page, watched, ti
     page.wait_for_function("!location.search.includes('seed')")
 
 
+def test_a_setup_that_no_address_can_say_is_told_and_not_copied(open_page):
+    page = open_page()
+    before = page.url
+    page.evaluate("navigator.clipboard.writeText('kept')")
+    page.fill("#seed input", "")
+    page.click("#link")
+    page.wait_for_selector("#line .text-line[data-kind='error']")
+    assert line(page).startswith("The setup cannot be sent as a link. seed must be a number")
+    page.wait_for_timeout(300)  # what comes after the line would have come by now
+    assert page.evaluate("navigator.clipboard.readText()") == "kept" and page.url == before
+
+
 def test_a_broken_address_says_so_and_the_page_works(open_page):
     page = open_page("draft=turbo&temperature=1")
     page.wait_for_selector("#line .text-line[data-kind='error']")

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     words = "where the text is kept (default DIR/text); what is there, and what it took, counts"
     parser.add_argument("--text", type=Path, metavar="DIR", help=words)
     parser.add_argument("--vocabulary", type=number, metavar="N", help="a student says only the N most frequent tokens")
-    parser.add_argument("--mb", type=number, default=8, metavar="N", help="the largest file, in MB (default 8)")
+    parser.add_argument("--mb", type=number, default=8, metavar="N", help="the largest n-gram table, in MB (default 8)")
     parser.add_argument("--held-out", type=number, default=12, metavar="N", help="prompts to race on (default 12)")
     parser.add_argument("--device", default="auto", help="auto, cuda, mps or cpu (default auto)")
     parser.add_argument(
