@@ -45,7 +45,7 @@ def test_an_argument_is_understood(text, strategy, source, options, settings):
     ("text", "words"),
     [
         ("", "There is no draft ''"),
-        ("magic", "There is no draft 'magic'; choose one of: cross-tokenizer, draft-model, "),
+        ("magic", "There is no draft 'magic'; choose one of: cascade, cross-tokenizer, draft-model, "),
         ("prompt-lookup:", "must read option=value"),
         ("prompt-lookup:k", "must read option=value"),
         ("prompt-lookup:k=1;seed=2x", "k must be a number"),

@@ -79,6 +79,8 @@ def test_kept_tokens_are_accepted_drafts_and_the_targets_own():
         for temperature in (0.0, 1.0):
             rounds = rounds_of(target(), strategy, [3, 9, 3], k=4, max_new_tokens=18, temperature=temperature)
             for each in rounds:
+                if any(draft.parent not in (None, place - 1) for place, draft in enumerate(each.drafts)):
+                    continue  # a tree's path is the matter of test_trees
                 verdicts = [draft.verdict for draft in each.drafts]
                 count = verdicts.count(Verdict.ACCEPTED)
                 assert verdicts[:count] == [Verdict.ACCEPTED] * count, name

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from playwright.sync_api import expect
 from race_page import has, open_saved, plain_rounds, race_of, seek
 
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Token, Verdict, event_to_json
@@ -125,8 +126,9 @@ def test_a_lane_of_trees_counts_nodes_and_depth(shown):
     assert shown.locator('[data-lane="0"] .counters p').nth(2).inner_text().split("\n")[0] == "draft passes"
     assert shown.inner_text('[data-lane="1"] h3 small') == "Small 0.5B, 500 M, 6 nodes"
     assert shown.is_visible(".of-trees") and shown.is_visible(".of-sources")
-    keys = shown.locator(".acceptance .legend .key").all_inner_texts()
-    assert keys[:2] == ["accepted / nodes", "nodes, mean 4.5 of k = 6"]
+    keys = shown.locator(".acceptance .legend .key")
+    expect(keys.nth(1)).to_have_text("nodes, mean 4.5 of k = 6")  # curves are drawn now and then
+    assert keys.nth(0).inner_text() == "accepted / nodes"
 
 
 def test_who_guessed_is_a_table_where_a_draft_has_several_sources(page, tmp_path):
