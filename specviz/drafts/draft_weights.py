@@ -19,11 +19,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from specviz.drafts.shipped import FOLDER as _SHIPPED
+from specviz.drafts.shipped import state_of
 from specviz.drafts.token_table import fingerprint_of
 from specviz.errors import InputError, PairError
 from specviz.models import LanguageModel
 
-_SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "drafts"
 _KEY = "specviz"
 IDS = "vocabulary"  # the tensor of the ids that a draft of a reduced vocabulary can say
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)  # others cannot be compared or sorted
@@ -64,7 +65,7 @@ def load_weights(path: Path | str, kind: str, target: LanguageModel) -> DraftWei
     """
     path = Path(path)
     try:
-        read = _read(path, _state(path))
+        read = _read(path, state_of(path))
     except OSError as error:
         raise InputError(
             f"The weights '{path}' cannot be read; give the path of a file that 'specviz distil --kind {kind}' wrote."
@@ -106,7 +107,7 @@ def shipped_weights(target: LanguageModel, kind: str) -> Path | None:
     """The file of this kind that the package brings for this target; None where it brings none."""
     for path in sorted(_SHIPPED.glob(f"*/{kind}.safetensors")):
         try:
-            facts = _read(path, _state(path)).facts["target"]
+            facts = _read(path, state_of(path)).facts["target"]
         except InputError:  # a damaged file of ours is no draft for anybody
             continue
         if (facts.get("fingerprint"), facts.get("parameters")) == (fingerprint_of(target), target.parameters):
@@ -130,15 +131,6 @@ def _read(path: Path, state: tuple[int, int]) -> DraftWeights:
             f"The file '{path}' is no trained draft of specviz, or is damaged; train one with 'specviz distil'."
         ) from error
     return DraftWeights(tensors, ids, facts)
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """What changes when the file does. Raises OSError where there is none."""
-    try:
-        facts = path.stat()
-    except ValueError as error:  # a name that no file can have
-        raise OSError(str(error)) from error
-    return facts.st_mtime_ns, facts.st_size
 
 
 def _check(weights: DraftWeights, path: Path, kind: str, target: LanguageModel) -> None:

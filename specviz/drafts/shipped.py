@@ -62,6 +62,15 @@ def table_for(target: LanguageModel, chosen: str = "") -> tuple[NgramTable | Non
     return table, note
 
 
+def state_of(path: Path) -> tuple[int, int]:
+    """What changes when a file is written anew. Raises OSError where there is none."""
+    try:
+        facts = path.stat()
+    except ValueError as error:  # a name that no file can have
+        raise OSError(str(error)) from error
+    return facts.st_mtime_ns, facts.st_size
+
+
 def _shape(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: facts.get(name) for name in ("fingerprint", "parameters", "layers", "width")}
 
@@ -72,12 +81,10 @@ def _target_of(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """What changes when a file is written anew."""
     try:
-        facts = path.stat()
-    except (OSError, ValueError) as error:
+        return state_of(path)
+    except OSError as error:
         raise InputError(f"The n-gram table '{path}' cannot be read; give the path of a file that is there.") from error
-    return facts.st_mtime_ns, facts.st_size
 
 
 @lru_cache(maxsize=64)
