@@ -2,6 +2,8 @@
 
 PY := .venv/bin/python
 ARGS ?=
+# tiny models take one core each; the real one and the browser want the machine to themselves
+SIDE_BY_SIDE = OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 4
 
 .PHONY: all help run test test-all lint format model browser gallery drafts gpu-check clean
 
@@ -14,10 +16,12 @@ run: .venv/run.stamp model ## the app in the browser; make run ARGS="--port 8080
 	$(PY) app.py $(ARGS)
 
 test: lint model browser ## lint and all quick tests
-	$(PY) -m pytest
+	$(SIDE_BY_SIDE) -m "not slow and not embedded and not browser"
+	$(PY) -m pytest -m "not slow and (embedded or browser)"
 
 test-all: lint model browser ## lint and all tests, the long grids too
-	$(PY) -m pytest -m ""
+	$(SIDE_BY_SIDE) -m "not embedded and not browser"
+	$(PY) -m pytest -m "embedded or browser"
 
 lint: .venv/dev.stamp ## ruff, rules and format
 	$(PY) -m ruff check .

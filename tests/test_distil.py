@@ -314,7 +314,7 @@ def test_a_run_makes_the_draft_and_its_card_and_finds_its_text_again(source, tmp
     assert facts["text"]["batches"] == 2 and facts["kind"] == "ngram"
     words = facts["command"].split()
     assert words[words.index("--tokens") + 1] == str(facts["text"]["reply_tokens"])
-    assert [words[words.index(flag) + 1] for flag in ("--device", "--dtype")] == ["cpu", "float32"]
+    assert [words[words.index(flag) + 1] for flag in ("--device", "--dtype", "--held-out")] == ["cpu", "float32", "2"]
     assert is_enough(Corpus(tmp_path / "text"), 0, facts["text"]["reply_tokens"])
     with pytest.raises(InputError, match="holds a draft of the kind 'ngram'"):
         run_distil(Plan(source, "student", tmp_path), silent)

@@ -23,7 +23,7 @@ from specviz.distil.losses import back_propagate, soft_cross_entropy
 from specviz.distil.student import Student, start_weights, train_student
 from specviz.distil.teacher import load_teacher
 from specviz.distil.training import Recipe, batches
-from specviz.drafts import draft_weights
+from specviz.drafts import shipped
 from specviz.drafts.feature_pass import FeaturePass, HeadShape
 from specviz.drafts.token_table import target_facts
 from specviz.errors import InputError
@@ -186,7 +186,7 @@ def test_training_changes_nothing_of_the_target(teacher, corpus, tmp_path):
 
 
 def test_a_shipped_draft_is_found_by_what_its_file_says_of_the_target(teacher, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(draft_weights, "_SHIPPED", tmp_path)
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     train_student(job(teacher, corpus, tmp_path / "tiny"), Recipe(batch_tokens=120, steps=1))
     lm = load(teacher.source, dtype="float32")
     assert make_draft("student", lm).trained.facts["target"] == target_facts(lm)

@@ -11,6 +11,7 @@ from tiny import ids_of, module, rounds_of, standard_ids, target, words_tokenize
 
 from specviz import LanguageModel, make_draft
 from specviz.drafts import shipped
+from specviz.drafts.chosen_table import shipped_table
 from specviz.drafts.ngram_file import load_facts, load_table, save_table
 from specviz.drafts.ngrams import MAX_DOUBT, Contexts, NgramTable, count_ngrams
 from specviz.drafts.token_table import fingerprint, target_facts
@@ -246,12 +247,12 @@ def test_a_shipped_table_is_taken_by_its_own_target_alone(tmp_path, monkeypatch,
     own, twin, narrow = worded(WORDS, "own"), worded(WORDS, "twin", seed=1), worded(WORDS[::-1], "other")
     shallow = LanguageModel(module(num_hidden_layers=1), words_tokenizer(WORDS))
     monkeypatch.setattr(shipped, "FOLDER", tmp_path / "drafts")
-    assert shipped.shipped_table(own) is None
+    assert shipped_table(own) is None
     assert "without a table" in make_draft("cascade", own).note and make_draft("ngram-table", own).note is None
     (tmp_path / "drafts" / "own").mkdir(parents=True)
     path = shutil.copy(saved([[1, 2]], {"target": target_facts(own)}), tmp_path / "drafts" / "own" / "ngrams.npz")
-    assert shipped.shipped_table(own) == shipped.shipped_table(twin) == path  # as alike as two can be, but for weights
-    assert shipped.shipped_table(shallow) is shipped.shipped_table(narrow) is shipped.shipped_table(target()) is None
+    assert shipped_table(own) == shipped_table(twin) == path  # as alike as two can be, but for weights
+    assert shipped_table(shallow) is shipped_table(narrow) is shipped_table(target()) is None
     for draft in ("cascade", "ngram-table"):
         assert make_draft(draft, own).note == "a table of 1 contexts" and make_draft(draft, shallow).counted is None
 
@@ -269,7 +270,7 @@ def test_a_damaged_table_that_the_package_brings_is_no_table_for_anybody(tmp_pat
     with zipfile.ZipFile(made) as whole, zipfile.ZipFile(path, "w") as archive:  # its facts are whole, its numbers not
         for name in whole.namelist():
             archive.writestr(name, b"" if name == "1.lengths.npy" else whole.read(name))
-    assert shipped.shipped_table(own) == path
+    assert shipped_table(own) == path
     assert make_draft("ngram-table", own).counted is None and "without a table" in make_draft("cascade", own).note
 
 

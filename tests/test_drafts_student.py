@@ -15,7 +15,7 @@ from tiny import byte_level_tokenizer, ids_of, module, rounds_of, standard_ids, 
 from tiny_drafts import make_strategy, random_head, random_student
 
 from specviz import LanguageModel, Settings, make_draft
-from specviz.drafts import Run, Seen, draft_weights
+from specviz.drafts import Run, Seen, shipped
 from specviz.drafts.draft_weights import IDS, save_weights
 from specviz.drafts.feature_pass import FEATURE_NORM, FUSE, TOKEN_NORM, HeadShape
 from specviz.drafts.token_table import target_facts
@@ -167,7 +167,7 @@ def test_bfloat16_and_strict_targets_take_float32_weights(tmp_path):
 
 def test_what_ships_is_found_by_the_target_that_it_was_trained_for(tmp_path, monkeypatch):
     lm, other = target(), LanguageModel(module(num_hidden_layers=2), None)
-    monkeypatch.setattr(draft_weights, "_SHIPPED", tmp_path)
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     (tmp_path / "one").mkdir()
     for name, write in BOTH:
         with pytest.raises(InputError, match=f"No {name} is shipped for llama.*--kind {name}"):

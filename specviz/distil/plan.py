@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -104,9 +104,10 @@ def _command(plan: Plan, corpus: Corpus, minutes: float) -> str:
     words += ["--tokens", str(corpus.tokens), "--seed", str(plan.seed), "--minutes", f"{minutes:g}"]
     if plan.vocabulary is not None:
         words += ["--vocabulary", str(plan.vocabulary)]
-    for flag in ("device", "dtype"):
-        if getattr(plan, flag) != "auto":
-            words += [f"--{flag}", getattr(plan, flag)]
+    usual = {each.name: each.default for each in fields(Plan)}
+    for name in ("device", "dtype", "held_out"):
+        if getattr(plan, name) != usual[name]:
+            words += [f"--{_FLAGS.get(name, name)}", str(getattr(plan, name))]
     return shlex.join([*words, "--mb", f"{plan.megabytes:g}"])
 
 

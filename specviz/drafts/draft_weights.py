@@ -19,8 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from specviz.drafts.shipped import FOLDER as _SHIPPED
-from specviz.drafts.shipped import state_of
+from specviz.drafts.shipped import shipped_file, state_of
 from specviz.drafts.token_table import fingerprint_of
 from specviz.errors import InputError, PairError
 from specviz.models import LanguageModel
@@ -105,14 +104,7 @@ def weights_path(option: str, kind: str, target: LanguageModel) -> Path:
 
 def shipped_weights(target: LanguageModel, kind: str) -> Path | None:
     """The file of this kind that the package brings for this target; None where it brings none."""
-    for path in sorted(_SHIPPED.glob(f"*/{kind}.safetensors")):
-        try:
-            facts = _read(path, state_of(path)).facts["target"]
-        except InputError:  # a damaged file of ours is no draft for anybody
-            continue
-        if (facts.get("fingerprint"), facts.get("parameters")) == (fingerprint_of(target), target.parameters):
-            return path
-    return None
+    return shipped_file(target, f"{kind}.safetensors", lambda path: _read(path, state_of(path)).facts)
 
 
 @lru_cache(maxsize=4)
