@@ -166,7 +166,8 @@ def test_bfloat16_and_strict_targets_take_float32_weights(tmp_path):
 
 
 def test_what_ships_is_found_by_the_target_that_it_was_trained_for(tmp_path, monkeypatch):
-    lm, other = target(), LanguageModel(module(num_hidden_layers=2), None)
+    words = words_tokenizer([f"w{number} " for number in range(64)])
+    lm, other = (LanguageModel(module(num_hidden_layers=layers), words, name="llama") for layers in (3, 2))
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     (tmp_path / "one").mkdir()
     for name, write in BOTH:
