@@ -127,6 +127,12 @@ def test_a_longer_training_goes_on_from_a_shorter_one(teacher, corpus, tmp_path)
     assert steps[0] == 0 and steps[-1] == 8 and 4 in steps and len(set(steps)) == len(steps)
 
 
+def test_the_jobs_steps_end_a_training_whatever_its_time(teacher, corpus, tmp_path):
+    for kind, train in TRAIN.items():
+        made = train(job(teacher, corpus, tmp_path / kind, seconds=0.0, steps=2))
+        assert made.facts["steps"] == 2 and made.curve[-1]["trained_tokens"] == made.facts["trained_tokens"] > 0
+
+
 def test_time_ends_a_training_that_has_no_number_of_steps(teacher, corpus, tmp_path):
     one = job(teacher, corpus, tmp_path / "out", seconds=0.4)
     made = train_student(one, Recipe(batch_tokens=120))

@@ -27,6 +27,7 @@ from specviz.drafts.vocabulary import common_vocabulary
 from specviz.errors import InputError, PairError
 from specviz.sampling import Draws
 
+SOURCES = ("lookup", "model")
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
@@ -119,6 +120,17 @@ def test_a_round_of_a_model_takes_as_many_passes_as_tokens():
             assert passes[0] == 2  # the prompt but its last token
             assert len(passes) - 1 == sum(each.draft_passes for each in rounds) == k * len(rounds)
             assert max(passes[1:]) <= 2
+
+
+def test_a_model_beside_a_lookup_may_be_held_to_fewer_tokens():
+    lm = target()
+    same = make_draft("lookup-else-model", lm, draft_model=lm, model_k=2)
+    rounds = rounds_of(lm, same, [4, 9, 4, 9, 4], k=5, max_new_tokens=30)
+    drafted = {source: {each.drafted for each in rounds if each.drafts[0].source == source} for source in SOURCES}
+    assert 2 in drafted["model"] <= {1, 2} and max(drafted["lookup"]) > 2
+    free = make_draft("lookup-else-model", lm, draft_model=lm)
+    rounds = rounds_of(lm, free, [4, 9, 4, 9, 4], k=5, max_new_tokens=30)
+    assert max(each.drafted for each in rounds if each.drafts[0].source == "model") == 5
 
 
 def test_the_choice_at_the_bonus_position_is_known_after_a_full_acceptance_only():

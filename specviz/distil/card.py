@@ -60,7 +60,8 @@ def markdown(facts: Mapping[str, Any]) -> str:
         *_table(facts["worth"]),
     ]
     if facts["curve"]:
-        lines += ["", "## Curve", "", *_table(facts["curve"])]
+        note = facts["curve_note"]
+        lines += ["", "## Curve", "", *([note, ""] if note else []), *_table(facts["curve"])]
     return "\n".join(lines) + "\n"
 
 

@@ -33,6 +33,7 @@ _SAMPLE = 16  # conversations, for the token before the others
 _REPLAYED = 24  # held-out replies
 _SHARES = (0.125, 0.25, 0.5, 1.0)  # of the text, and of the size
 _TRIES = 8  # at a size
+_CURVE_NOTE = "Tau of cascade, replayed on held-out replies, by the length of the text and by the size of the file."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,8 @@ def make_table(job: Job) -> Trained:
     alone = favourites(job.teacher, ALONE, prefix, part(job.progress, 0.1, 0.5))
     counter = _Counter(alone, _table_facts(job, conversations), job.out / f"{FILE}.part")
     recorded = record(job.teacher, held_out)
-    curve = tuple(_curve(counter, conversations, recorded, job.megabytes, part(job.progress, 0.5, 1.0)))
+    points = _curve(counter, conversations, recorded, job.megabytes, part(job.progress, 0.5, 1.0))
+    curve = [dict(point) for point in dict.fromkeys(tuple(row.items()) for row in points)]  # where a size cuts nothing
     fitting = counter.table(conversations, 1e6 * job.megabytes)  # last, so that the scratch file is this table
     if fitting is None:
         counter.scratch.unlink()
@@ -86,7 +88,7 @@ def make_table(job: Job) -> Trained:
         "replayed_replies": len(recorded),
         "tau_without_table": _taus(None, recorded),
     }
-    return Trained((path,), facts, _trials(path), curve)
+    return Trained((path,), facts, _trials(path), tuple(curve), _CURVE_NOTE)
 
 
 def _table_facts(job: Job, conversations: Sequence[Conversation]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from specviz.distil.job import Job, Trained, Trial
 from specviz.distil.lessons import Batch, Head
 from specviz.distil.losses import NOTHING, Score, back_propagate, score
 from specviz.distil.student import mixed
-from specviz.distil.training import Pupil, Recipe, train_pupil
+from specviz.distil.training import CURVE_NOTE, Pupil, Recipe, train_pupil
 from specviz.drafts.feature_head import KIND
 from specviz.drafts.feature_pass import FEATURE_NORM, FUSE, TOKEN_NORM, HeadShape
 from specviz.models.native import rms_norm
@@ -42,14 +42,14 @@ def train_feature_head(job: Job, recipe: Recipe | None = None) -> Trained:
     def write(pupil: Pupil, ids: Tensor | None, state: State) -> Path:
         return write_draft(job, KIND, pupil.weights, ids, state, {"shape": shape.facts})
 
-    recipe = recipe or Recipe()
+    recipe = recipe or Recipe(steps=job.steps)
     pupil, ids, state = train_pupil(
         job, KIND, lambda ids: FeatureHead(module, shape, ids), recipe, True, lambda *made: write(*made)
     )
     path = write(pupil, ids, state)
     facts = draft_facts(pupil.weights, ids, state, recipe, path) | {"shape": shape.facts, "depths": DEPTHS}
     trials = tuple(Trial(KIND, {"weights": str(path)}, k) for k in _BLOCKS)
-    return Trained((path,), facts, trials, tuple(state.curve))
+    return Trained((path,), facts, trials, tuple(state.curve), CURVE_NOTE)
 
 
 class FeatureHead(Pupil):

@@ -60,5 +60,5 @@ def draft_facts(
         "trained_tokens": state.tokens,
         "training_seconds": round(state.seconds),
         "recipe": asdict(recipe),
-        **{f"held_out_{name}": value for name, value in last.items() if name.startswith(("cross", "match"))},
+        **{f"held_out_{name}": value for name, value in last.items() if name.startswith(("cross", "alpha"))},
     }

@@ -19,9 +19,9 @@ class Job:
     """Make a draft for `teacher` from `corpus`, in the folder `out`, in about `seconds` from now.
 
     `corpus.training()` is the text to learn from; `corpus.held_out()` may be measured on, never learnt from. `seed`
-    fixes every draw. `vocabulary` None keeps every id; `megabytes` (decimal) is the most that an n-gram
-    table's file may take. `progress` takes a fraction and a sentence. What a killed run needs to go on lies in
-    `out / "checkpoint"`.
+    fixes every draw. A neural draft says the `vocabulary` most frequent ids, None for every id, and is trained for so
+    many `steps`, None for as many as fit; `megabytes` (decimal) is the most that an n-gram table's file may take.
+    `progress` takes a fraction and a sentence. What a killed run needs to go on lies in `out / "checkpoint"`.
     """
 
     teacher: Teacher
@@ -32,6 +32,7 @@ class Job:
     progress: Progress
     vocabulary: int | None = None
     megabytes: float = 8.0
+    steps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,15 @@ class Trial:
 class Trained:
     """What was made: `files` in the job's folder, `facts` for the card (plain JSON values), drafts to be raced.
 
-    `curve` are rows of numbers by name, such as trained tokens and held-out cross-entropy, drawn as a table.
+    `curve` are rows of numbers by name, such as trained tokens and held-out cross-entropy, drawn as a table, and
+    `curve_note` says in a sentence what they are.
     """
 
     files: tuple[Path, ...]
     facts: dict[str, Any]
     trials: tuple[Trial, ...]
     curve: tuple[dict[str, float], ...] = field(default=())
+    curve_note: str = ""
 
 
 def _is_path(value: Any) -> bool:

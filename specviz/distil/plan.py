@@ -28,17 +28,19 @@ _RANGES = {
     "tokens": (1, 10**9),
     "vocabulary": (2, 10**7),
     "megabytes": (0.001, 10_000),
+    "steps": (1, 10**9),
     "held_out": (1, 1000),
 }
-_WHOLE = ("seed", "tokens", "vocabulary", "held_out")
+_WHOLE = ("seed", "tokens", "vocabulary", "steps", "held_out")
 _FLAGS = {"megabytes": "mb", "held_out": "held-out"}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the command was asked for; `text` None keeps the text in `out`/text, `tokens` None as much as fits the time.
+    """What the command was asked for; `text` None keeps the text in `out`/text.
 
-    `minutes` is for all of it but the evaluation; what a killed run spent on text counts. `command` goes on the card.
+    `tokens` and `steps` None: as much text, and as many steps of a neural draft's training, as fit the time. `minutes`
+    is for all of it but the evaluation; what a killed run spent on text counts. `command` goes on the card.
     """
 
     source: str
@@ -50,6 +52,7 @@ class Plan:
     text: Path | None = None
     vocabulary: int | None = None
     megabytes: float = 8.0
+    steps: int | None = None
     held_out: int = 12
     device: str = "auto"
     dtype: str = "auto"
@@ -74,13 +77,15 @@ def training_minutes(plan: Plan, text_share: float) -> float:
     return plan.minutes if plan.tokens is not None else (1 - text_share) * plan.minutes
 
 
-def card_facts(plan: Plan, teacher: Teacher, corpus: Corpus, minutes: float) -> dict[str, Any]:
-    """Everything of the card that is known before the races."""
+def card_facts(
+    plan: Plan, teacher: Teacher, corpus: Corpus, minutes: float, steps: int | None = None
+) -> dict[str, Any]:
+    """Everything of the card that is known before the races; `steps` that a neural draft was trained for."""
     checkpoint, facts = teacher.checkpoint, corpus.facts
     return {
         "kind": plan.kind,
         "licence": checkpoint.licence,
-        "command": _command(plan, corpus, minutes),
+        "command": _command(plan, corpus, minutes, steps),
         "target": {**teacher_facts(teacher), "source": plan.source, "revision": checkpoint.revision},
         "text": {
             "conversations": len(corpus),
@@ -98,10 +103,12 @@ def card_facts(plan: Plan, teacher: Teacher, corpus: Corpus, minutes: float) -> 
     }
 
 
-def _command(plan: Plan, corpus: Corpus, minutes: float) -> str:
-    """What makes this draft again, its text included: so many tokens, for a time would hang on the machine."""
+def _command(plan: Plan, corpus: Corpus, minutes: float, steps: int | None) -> str:
+    """What makes this draft again, text included: so many tokens and steps, for a time would hang on the machine."""
     words = ["python", "-m", "specviz", "distil", "--target", plan.source, "--kind", plan.kind, "--out", str(plan.out)]
     words += ["--tokens", str(corpus.tokens), "--seed", str(plan.seed), "--minutes", f"{minutes:g}"]
+    if steps is not None:
+        words += ["--steps", str(steps)]
     if plan.vocabulary is not None:
         words += ["--vocabulary", str(plan.vocabulary)]
     usual = {each.name: each.default for each in fields(Plan)}

@@ -34,9 +34,10 @@ def run_distil(plan: Plan, progress: Progress) -> dict[str, Any]:
     share = chosen.TEXT_SHARE
     with _corpus(plan, teacher, 60 * share * plan.minutes, part(progress, 0.02, share * _TRAINED_AT)) as corpus:
         bar, minutes = part(progress, share * _TRAINED_AT, _TRAINED_AT), training_minutes(plan, share)
-        job = Job(teacher, corpus, plan.out, 60 * minutes, plan.seed, bar, plan.vocabulary, plan.megabytes)
+        job = Job(teacher, corpus, plan.out, 60 * minutes, plan.seed, bar, plan.vocabulary, plan.megabytes, plan.steps)
         trained = chosen.train(job)
-        facts = {**card_facts(plan, teacher, corpus, minutes), "draft": trained.facts, "curve": list(trained.curve)}
+        facts = card_facts(plan, teacher, corpus, minutes, trained.facts.get("steps"))
+        facts |= {"draft": trained.facts, "curve": list(trained.curve), "curve_note": trained.curve_note}
         held_out = corpus.held_out()[: plan.held_out]
     del job, teacher  # the module's weights make room for the target's
     gc.collect()

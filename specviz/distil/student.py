@@ -18,7 +18,7 @@ from specviz.distil.files import draft_facts, write_draft
 from specviz.distil.job import Job, Trained, Trial
 from specviz.distil.lessons import Batch, Head
 from specviz.distil.losses import Score, back_propagate, score
-from specviz.distil.training import Pupil, Recipe, train_pupil
+from specviz.distil.training import CURVE_NOTE, Pupil, Recipe, train_pupil
 from specviz.drafts.student import KIND
 from specviz.models.plain import twin_of
 from specviz.models.shallow import own_parameters, put, truncate
@@ -35,14 +35,14 @@ def train_student(job: Job, recipe: Recipe | None = None) -> Trained:
     def write(pupil: Pupil, ids: Tensor | None, state: State) -> Path:
         return write_draft(job, KIND, pupil.weights, ids, state, {"layers": layers})
 
-    recipe = recipe or Recipe()
+    recipe = recipe or Recipe(steps=job.steps)
     pupil, ids, state = train_pupil(
         job, KIND, lambda ids: Student(module, layers, ids), recipe, saved=lambda *made: write(*made)
     )
     path = write(pupil, ids, state)
     facts = draft_facts(pupil.weights, ids, state, recipe, path) | {"layers": layers}
     trials = tuple(Trial(KIND, {"weights": str(path)}, k) for k in _BLOCKS)
-    return Trained((path,), facts, trials, tuple(state.curve))
+    return Trained((path,), facts, trials, tuple(state.curve), CURVE_NOTE)
 
 
 class Student(Pupil):

@@ -29,6 +29,10 @@ from specviz.errors import InputError
 _LOTS = 64  # batches that are sorted by length among themselves
 _SAVE_SECONDS = 60.0
 _CURVE = 0.05  # of the whole, between two points of the curve
+CURVE_NOTE = (
+    "On held-out replies: the cross-entropy in nats against the target's distribution; alpha i, how often the draft's "
+    "i-th token of a block, those before it being the target's, is the target's own first choice."
+)
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
@@ -63,9 +67,9 @@ def train_pupil(
 ) -> tuple[Pupil, Tensor | None, State]:  # fmt: skip
     """Train the draft that `make` builds for the ids (n,) that it may say, None for all; go on where a kill ended it.
 
-    The job's seconds are for all its runs together; half of what is left goes into lessons at most. `saved` is called
-    after every checkpoint. Returns the pupil, its ids, and how far it came. Raises InputError where there is nothing to
-    learn from.
+    The job's seconds are for all its runs together; half of what is left goes into lessons at most, unless a number of
+    steps says how long the training is. `saved` is called after every checkpoint. Returns the pupil, its ids, and how
+    far it came. Raises InputError where there is nothing to learn from.
     """
     began, found = time.monotonic(), read_checkpoint(job, kind)
     left = job.seconds - (found[1].seconds if found else 0.0)
@@ -73,7 +77,7 @@ def train_pupil(
     lessons = Lessons(folder / "training", module, job.corpus.training(), features)
     held_out = Lessons(folder / "held-out", module, job.corpus.held_out(), features)
     held_out.prepare(math.inf)
-    lessons.prepare(began + left / 2, job.progress)
+    lessons.prepare(math.inf if recipe.steps else began + left / 2, job.progress)
     if not lessons.tokens:
         raise InputError(NO_REPLIES)
     ids = found[0].get(f"fixed/{IDS}") if found else frequent_ids(lessons, job)
@@ -202,14 +206,14 @@ class Training:
             "seconds": round(done.seconds, 1),
             "trained_tokens": done.tokens,
             "cross_entropy": round(total.cross_entropy / rows, 4),
-            **{f"match_{depth}": round(count / rows, 4) for depth, count in enumerate(total.matches, 1)},
+            **{f"alpha_{depth}": round(count / rows, 4) for depth, count in enumerate(total.matches, 1)},
         }
         if not done.curve or done.curve[-1]["trained_tokens"] != done.tokens:
             done.curve.append(row)
         self._job.progress(
             min(1.0, self._fraction),
             f"Training the {self._pupil.kind}: {done.tokens:,} tokens, held-out cross-entropy "
-            f"{row['cross_entropy']:.3f}, first choice right {row.get('match_1', 0.0):.1%}",
+            f"{row['cross_entropy']:.3f}, first choice right {row.get('alpha_1', 0.0):.1%}",
         )
 
     def _save(self) -> None:

@@ -1,6 +1,7 @@
 """Prompt lookup where the text repeats itself, a draft model everywhere else.
 
 A round is drafted by one of the two. What a lookup round kept, the model reads in the first pass of its own next one.
+Copied tokens cost nothing and a model's do, so the model may be held to fewer of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import ClassVar
 from specviz.drafts.draft_model import DraftModel
 from specviz.drafts.prompt_lookup import PromptLookup
 from specviz.drafts.strategy import Drafter, Proposal, Run, Seen, option
+from specviz.settings import MAX_K
 
 
 @dataclass(frozen=True)
@@ -22,21 +24,22 @@ class LookupElseModel(DraftModel):
 
     max_ngram: int = option(4, 1, 16, "longest run of tokens to match")
     min_ngram: int = option(2, 1, 16, "shortest run of tokens to match")
+    model_k: int = option(0, 0, MAX_K, "most tokens that the model guesses in a round; 0: as many as k")
 
     def start(self, run: Run) -> Drafter:
         lookup = PromptLookup(self.max_ngram, self.min_ngram).start(run)
-        return _Either(lookup, super().start(run))
+        return _Either(lookup, super().start(run), self.model_k or MAX_K)
 
 
 class _Either(Drafter):
-    def __init__(self, lookup: Drafter, model: Drafter) -> None:
-        self._lookup, self._model = lookup, model
+    def __init__(self, lookup: Drafter, model: Drafter, model_k: int) -> None:
+        self._lookup, self._model, self._model_k = lookup, model, model_k
 
     def propose(self, k: int) -> Proposal:
         copied = self._lookup.propose(k)
         if len(copied.ids):
             return replace(copied, sources=("lookup",) * len(copied.ids))
-        guessed = self._model.propose(k)
+        guessed = self._model.propose(min(k, self._model_k))
         return replace(guessed, sources=("model",) * len(guessed.ids))
 
     def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:

@@ -28,7 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=number, metavar="N", help=words)
     words = "where the text is kept (default DIR/text); what is there, and what it took, counts"
     parser.add_argument("--text", type=Path, metavar="DIR", help=words)
-    parser.add_argument("--vocabulary", type=number, metavar="N", help="a student says only the N most frequent tokens")
+    parser.add_argument(
+        "--vocabulary", type=number, metavar="N", help="a neural draft says only the N most frequent tokens"
+    )
+    words = "train a neural draft for so many steps, however long it takes (default: as many as fit the minutes)"
+    parser.add_argument("--steps", type=number, metavar="N", help=words)
     parser.add_argument("--mb", type=number, default=8, metavar="N", help="the largest n-gram table, in MB (default 8)")
     parser.add_argument("--held-out", type=number, default=12, metavar="N", help="prompts to race on (default 12)")
     parser.add_argument("--device", default="auto", help="auto, cuda, mps or cpu (default auto)")
@@ -54,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         text=arguments.text,
         vocabulary=arguments.vocabulary,
         megabytes=arguments.mb,
+        steps=arguments.steps,
         held_out=arguments.held_out,
         device=arguments.device,
         dtype=arguments.dtype,
