@@ -14,7 +14,16 @@ import torch
 from law import FILTERED, PENALISED, PLAIN, PROMPT, RUNS, VOCABULARY, exact_law, p_value
 from quick_tables import QuickTables
 from test_engine_exact import assert_same
-from tiny import ids_of, module, rounds_of, standard_ids, table_logits, table_module
+from tiny import (
+    byte_level_tokenizer,
+    ids_of,
+    metaspace_tokenizer,
+    module,
+    rounds_of,
+    standard_ids,
+    table_logits,
+    table_module,
+)
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -235,6 +244,20 @@ def test_two_models_that_know_the_same_text_agree(one, other):
         assert ids_of(rounds) == expected
         assert policy != "fixed" or 30 / len(rounds) > 1.5  # tokens a pass
         assert any(each.drafted < 4 and each.note for each in rounds)
+
+
+def test_a_draft_without_rows_for_its_own_special_tokens_is_off_where_the_text_spells_one():
+    ours, theirs = metaspace_tokenizer(), byte_level_tokenizer()
+    target = LanguageModel(module(vocab_size=len(ours)), ours)
+    short = LanguageModel(module(seed=4, vocab_size=len(theirs) - 1), theirs)
+    strategy = make_draft("cross-tokenizer", target, draft_model=short)
+    spelt = [ours.get_vocab()[f"<0x{byte:02X}>"] for byte in theirs.convert_ids_to_tokens(len(theirs) - 1).encode()]
+    for prompt in (spelt, ours("the a").input_ids):
+        rounds = rounds_of(target, strategy, prompt, k=4, max_new_tokens=8)
+        assert ids_of(rounds) == standard_ids(target, prompt, max_new_tokens=8)
+        assert rounds_of(target, strategy, prompt, k=4, max_new_tokens=8, temperature=1.0)
+        off = [each.note for each in rounds if "holds a token" in (each.note or "")]
+        assert bool(off) == (prompt == spelt)
 
 
 def test_a_draft_reads_on_where_it_stopped():

@@ -4,6 +4,7 @@ what it was trained on."""
 import math
 import shutil
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from tiny_checkpoints import save_llama
 
 from specviz import load, make_draft
 from specviz.distil import losses, training
-from specviz.distil.checkpoint import read_checkpoint, save_checkpoint
+from specviz.distil.checkpoint import alone_in, read_checkpoint, save_checkpoint
 from specviz.distil.corpus import Conversation, Corpus
 from specviz.distil.feature_head import FeatureHead, train_feature_head, visible
 from specviz.distil.job import Job
@@ -24,6 +25,7 @@ from specviz.distil.student import Student, start_weights, train_student
 from specviz.distil.teacher import load_teacher
 from specviz.distil.training import Recipe, batches
 from specviz.drafts import shipped
+from specviz.drafts.draft_weights import IDS
 from specviz.drafts.feature_pass import FeaturePass, HeadShape
 from specviz.drafts.token_table import target_facts
 from specviz.errors import InputError
@@ -189,6 +191,19 @@ def test_training_changes_nothing_of_the_target(teacher, corpus, tmp_path):
     after = dict(teacher.module.named_parameters())
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
     assert not any(weight.requires_grad or weight.grad is not None for weight in after.values())
+
+
+def test_of_two_trainings_in_one_folder_the_second_is_refused_in_words(teacher, corpus, tmp_path):
+    one = job(teacher, corpus, tmp_path / "out")
+    with alone_in(one), pytest.raises(InputError, match="Another run is training in .*out; wait for it"):
+        train_student(one, Recipe(batch_tokens=120, steps=1))
+    assert train_student(one, Recipe(batch_tokens=120, steps=1)).facts["steps"] == 1
+
+
+def test_a_small_vocabulary_keeps_every_token_that_ends_a_text(teacher, corpus, tmp_path):
+    ends = replace(teacher, eos_ids=(0, 7, 63))
+    made = train_student(job(ends, corpus, tmp_path / "out", vocabulary=2), Recipe(batch_tokens=120, steps=1))
+    assert load_file(made.files[0])[IDS].tolist() == [0, 7, 63]
 
 
 def test_a_shipped_draft_is_found_by_what_its_file_says_of_the_target(teacher, corpus, tmp_path, monkeypatch):

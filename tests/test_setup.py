@@ -41,6 +41,9 @@ def test_run_makes_the_environment_fetches_the_model_and_opens_the_app(tmp_path)
     ]
 
 
+SIDE_BY_SIDE = "OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 4"
+
+
 def test_bare_make_is_make_test_and_does_all_of_it(tmp_path):
     commands = dry_run(tmp_path)
     assert commands == dry_run(tmp_path, "test")
@@ -51,9 +54,13 @@ def test_bare_make_is_make_test_and_does_all_of_it(tmp_path):
         ".venv/bin/python -m ruff format --check .",
         ".venv/bin/python scripts/fetch_model.py embedded",
         ".venv/bin/python scripts/browser.py --install",
-        ".venv/bin/python -m pytest",
+        f'{SIDE_BY_SIDE} -m "not slow and not embedded and not browser"',
+        '.venv/bin/python -m pytest -m "not slow and (embedded or browser)"',
     ]
-    assert dry_run(tmp_path, "test-all")[-1] == '.venv/bin/python -m pytest -m ""'
+    assert dry_run(tmp_path, "test-all")[-2:] == [
+        f'{SIDE_BY_SIDE} -m "not embedded and not browser"',
+        '.venv/bin/python -m pytest -m "embedded or browser"',
+    ]
 
 
 def test_the_second_time_nothing_is_installed_until_a_pin_changes(tmp_path):

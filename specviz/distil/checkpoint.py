@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -52,6 +54,21 @@ def made_from(job: Job, kind: str) -> dict[str, Any]:
 
 def checkpoint_path(out: Path, kind: str) -> Path:
     return out / "checkpoint" / f"{kind}.safetensors"
+
+
+@contextmanager
+def alone_in(job: Job) -> Iterator[None]:
+    """While this lasts no other run writes lessons and checkpoints to the job's folder. Raises InputError in words."""
+    folder = job.out / "checkpoint"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise InputError(f"Another run is training in {job.out}; wait for it or choose another --out.") from error
+    with lock:
+        lock.release()  # one of the two holds
+        yield
 
 
 def damaged(job: Job, kind: str) -> str:

@@ -19,7 +19,7 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from specviz.distil.checkpoint import State, damaged, read_checkpoint, save_checkpoint
+from specviz.distil.checkpoint import State, alone_in, damaged, read_checkpoint, save_checkpoint
 from specviz.distil.job import NO_REPLIES, Job
 from specviz.distil.lessons import Batch, Lessons
 from specviz.distil.losses import NOTHING, Score
@@ -69,8 +69,16 @@ def train_pupil(
 
     The job's seconds are for all its runs together; half of what is left goes into lessons at most, unless a number of
     steps says how long the training is. `saved` is called after every checkpoint. Returns the pupil, its ids, and how
-    far it came. Raises InputError where there is nothing to learn from.
+    far it came. Raises InputError where there is nothing to learn from, or another run trains in the same folder.
     """
+    with alone_in(job):
+        return _train(job, kind, make, recipe, features, saved)
+
+
+def _train(
+    job: Job, kind: str, make: Callable[[Tensor | None], Pupil], recipe: Recipe, features: bool,
+    saved: Callable[[Pupil, Tensor | None, State], None],
+) -> tuple[Pupil, Tensor | None, State]:  # fmt: skip
     began, found = time.monotonic(), read_checkpoint(job, kind)
     left = job.seconds - (found[1].seconds if found else 0.0)
     module, folder = job.teacher.module, job.out / "checkpoint" / f"lessons-{_text_key(job)}"
@@ -92,15 +100,15 @@ def train_pupil(
 def frequent_ids(lessons: Lessons, job: Job) -> Tensor | None:
     """The ids (n,) that a draft of a reduced vocabulary says: those that replies hold most often, and all that end one.
 
-    None where every id is wanted.
+    None where every id is wanted; more than were asked for where the special ones alone are more.
     """
     size = job.teacher.vocabulary
     if job.vocabulary is None or job.vocabulary >= size:
         return None
     counts = lessons.frequencies()
-    kept = {*job.teacher.tokenizer.all_special_ids, *job.teacher.eos_ids}
-    counts[[token for token in kept if token < size]] = counts.sum() + 1
-    chosen = numpy.argsort(-counts, kind="stable")[: job.vocabulary]
+    kept = {token for token in (*job.teacher.tokenizer.all_special_ids, *job.teacher.eos_ids) if token < size}
+    counts[list(kept)] = counts.sum() + 1
+    chosen = numpy.argsort(-counts, kind="stable")[: max(job.vocabulary, len(kept))]
     return torch.from_numpy(numpy.sort(chosen)).to(job.teacher.module.device)
 
 

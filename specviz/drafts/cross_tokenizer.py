@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from specviz.drafts.draft_model import ModelDrafter, cut_to_room, too_long
+from specviz.drafts.draft_model import ModelDrafter, cut_to_room, not_in, too_long
 from specviz.drafts.drawn_block import DrawnBlock
 from specviz.drafts.retelling import REPLACEMENT, Retelling, continuation
 from specviz.drafts.shared_tokens import SharedTokens, shared_tokens, special_ids
@@ -88,7 +88,7 @@ class _Reader(Drafter):
     def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:
         self._story.push(kept_ids)
         ids = self._known()
-        if not self._read and len(ids) > 1 and self._fits(len(ids)):
+        if not self._read and len(ids) > 1 and self._has(ids) and self._fits(len(ids)):
             self._context.prefill(ids[:-1])  # the draft's own prefill
             self._read = ids[:-1]
 
@@ -97,6 +97,8 @@ class _Reader(Drafter):
         ids = self._known()
         if not k or not ids:
             return NOTHING
+        if not self._has(ids):
+            return Proposal((), note=not_in(self._model))
         if not self._fits(len(ids)):
             return Proposal((), note=too_long(self._model, self._model.context_length))
         return self._guess(self._catch_up(ids), k, min(k, self._model.context_length - len(ids) + 1))
@@ -124,6 +126,10 @@ class _Reader(Drafter):
         self._context.rewind(self._context.length - common)
         self._read = list(ids)
         return self._context.forward(ids[common:])[-1]
+
+    def _has(self, ids: list[int]) -> bool:
+        """Whether the draft has a row for each: a tokenizer may hold tokens that its model was never widened for."""
+        return max(ids) < self._model.vocabulary
 
     def _fits(self, count: int) -> bool:
         """Whether the draft can read so many tokens; its context grows with them, to the model's own length."""

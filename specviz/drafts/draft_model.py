@@ -60,6 +60,11 @@ def too_long(model: LanguageModel, limit: int) -> str:
     return f"draft off: {model.name} reads at most {limit} tokens, and the text is longer"
 
 
+def not_in(model: LanguageModel) -> str:
+    """Why a draft model drafts nothing after a text that it cannot read."""
+    return f"draft off: the text holds a token that {model.name} does not have"
+
+
 def cut_to_room(model: LanguageModel, room: int) -> str:
     """Why a draft model drafts fewer tokens than it was asked for."""
     return f"k cut to {room}: the room left in the context of {model.name}"
@@ -93,7 +98,7 @@ class ModelDrafter(Drafter):
         self._drafted = 0
         self._unread.extend(kept_ids[agreed:])
         if any(token >= self._model.vocabulary for token in self._unread):
-            self._off = f"draft off: the text holds a token that {self._model.name} does not have"
+            self._off = not_in(self._model)
         elif not self._context.length:
             self._read_prompt()
 

@@ -44,9 +44,9 @@ def shared_tokens(target: LanguageModel, draft: LanguageModel) -> SharedTokens:
     """Match the two vocabularies by bytes; the ends of a text match each other by their role."""
     ours, theirs = _by_bytes(target), _by_bytes(draft)
     pairs = {ours[spelt]: theirs[spelt] for spelt in ours.keys() & theirs.keys()}
-    if target.eos_ids and draft.eos_ids and target.eos_ids[0] not in pairs:
-        if draft.eos_ids[0] not in pairs.values():
-            pairs[target.eos_ids[0]] = draft.eos_ids[0]
+    ends = [[one for one in model.eos_ids if one < model.vocabulary] for model in (target, draft)]
+    if all(ends) and ends[0][0] not in pairs and ends[1][0] not in pairs.values():
+        pairs[ends[0][0]] = ends[1][0]
     pairs = dict(sorted(pairs.items()))
     table = torch.zeros(target.vocabulary, dtype=torch.long)
     ids = torch.tensor([list(pairs), list(pairs.values())], dtype=torch.long)
