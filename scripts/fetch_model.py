@@ -9,8 +9,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from specviz.errors import SpecvizError  # noqa: E402
-from specviz.sources import Checkpoint, TerminalBar, resolve  # noqa: E402
+from specviz.errors import SpecvizError
+from specviz.sources import Checkpoint, TerminalBar, resolve
 
 
 def fetch(source: str) -> Checkpoint:

@@ -19,6 +19,14 @@ from specviz.cli.stage import Stage
 from specviz.traces import LaneFinished, RaceFinished, Reason, RoundDone, read_trace, write_trace
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C is heard, also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def target(tmp_path_factory):
     return save_llama(tmp_path_factory.mktemp("target"), context=2048)

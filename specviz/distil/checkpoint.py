@@ -61,13 +61,11 @@ def alone_in(job: Job) -> Iterator[None]:
     """While this lasts no other run writes lessons and checkpoints to the job's folder. Raises InputError in words."""
     folder = job.out / "checkpoint"
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "lock", timeout=0)
     try:
-        lock.acquire()
+        held = FileLock(folder / "lock").acquire(blocking=False)
     except Timeout as error:
         raise InputError(f"Another run is training in {job.out}; wait for it or choose another --out.") from error
-    with lock:
-        lock.release()  # one of the two holds
+    with held:
         yield
 
 

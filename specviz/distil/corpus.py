@@ -143,7 +143,7 @@ def _writable(path: Path) -> BinaryIO:
     """The file, to append to, held against other writers."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(path, "ab")  # noqa: SIM115 (the corpus closes it)
+        file = open(path, "ab")  # the corpus closes it
     except OSError as error:
         raise InputError(f"The text cannot be written to {path} ({error.strerror}); choose another folder.") from error
     try:

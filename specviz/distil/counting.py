@@ -70,8 +70,7 @@ def make_table(job: Job) -> Trained:
     alone = favourites(job.teacher, ALONE, prefix, part(job.progress, 0.1, 0.5))
     counter = _Counter(alone, _table_facts(job, conversations), job.out / f"{FILE}.part")
     recorded = record(job.teacher, held_out)
-    points = _curve(counter, conversations, recorded, job.megabytes, part(job.progress, 0.5, 1.0))
-    curve = [dict(point) for point in dict.fromkeys(tuple(row.items()) for row in points)]  # where a size cuts nothing
+    curve = tuple(_curve(counter, conversations, recorded, job.megabytes, part(job.progress, 0.5, 1.0)))
     fitting = counter.table(conversations, 1e6 * job.megabytes)  # last, so that the scratch file is this table
     if fitting is None:
         counter.scratch.unlink()
@@ -88,7 +87,7 @@ def make_table(job: Job) -> Trained:
         "replayed_replies": len(recorded),
         "tau_without_table": _taus(None, recorded),
     }
-    return Trained((path,), facts, _trials(path), tuple(curve), _CURVE_NOTE)
+    return Trained((path,), facts, _trials(path), curve, _CURVE_NOTE)
 
 
 def _table_facts(job: Job, conversations: Sequence[Conversation]) -> dict[str, Any]:
@@ -108,7 +107,8 @@ def _curve(
     megabytes: float,
     progress: Progress,
 ) -> Iterable[dict[str, float]]:
-    """Tau by length of text at the full size, then by size with all of the text."""
+    """Tau by length of text at the full size, then by size with all of the text; each table once."""
+    known: list[dict[str, float]] = []
     points = [(share, 1.0) for share in _SHARES] + [(1.0, share) for share in _SHARES[:-1]]
     for number, (text, size) in enumerate(points):
         progress(number / len(points), "Replaying held-out replies with tables of several sizes")
@@ -118,7 +118,9 @@ def _curve(
             table, written = fitting
             tokens = sum(len(each.reply) for each in counted)
             row = {"reply_tokens": tokens, "megabytes": round(written / 1e6, 2), "entries": len(table)}
-            yield row | _taus(table, recorded)
+            if row not in known:  # else the size cut nothing
+                known.append(row)
+                yield row | _taus(table, recorded)
 
 
 def _taus(table: NgramTable | None, recorded: Sequence[Recorded]) -> dict[str, float]:

@@ -72,29 +72,22 @@ def train_pupil(
     far it came. Raises InputError where there is nothing to learn from, or another run trains in the same folder.
     """
     with alone_in(job):
-        return _train(job, kind, make, recipe, features, saved)
-
-
-def _train(
-    job: Job, kind: str, make: Callable[[Tensor | None], Pupil], recipe: Recipe, features: bool,
-    saved: Callable[[Pupil, Tensor | None, State], None],
-) -> tuple[Pupil, Tensor | None, State]:  # fmt: skip
-    began, found = time.monotonic(), read_checkpoint(job, kind)
-    left = job.seconds - (found[1].seconds if found else 0.0)
-    module, folder = job.teacher.module, job.out / "checkpoint" / f"lessons-{_text_key(job)}"
-    lessons = Lessons(folder / "training", module, job.corpus.training(), features)
-    held_out = Lessons(folder / "held-out", module, job.corpus.held_out(), features)
-    held_out.prepare(math.inf)
-    lessons.prepare(math.inf if recipe.steps else began + left / 2, job.progress)
-    if not lessons.tokens:
-        raise InputError(NO_REPLIES)
-    ids = found[0].get(f"fixed/{IDS}") if found else frequent_ids(lessons, job)
-    pupil = make(ids)
-    training = Training(pupil, lessons, held_out, job, recipe, {} if ids is None else {IDS: ids})
-    if found:
-        training.resume(*found)
-    training.count_preparation(time.monotonic() - began)
-    return pupil, ids, training.run(lambda: saved(pupil, ids, training.state))
+        began, found = time.monotonic(), read_checkpoint(job, kind)
+        left = job.seconds - (found[1].seconds if found else 0.0)
+        module, folder = job.teacher.module, job.out / "checkpoint" / f"lessons-{_text_key(job)}"
+        lessons = Lessons(folder / "training", module, job.corpus.training(), features)
+        held_out = Lessons(folder / "held-out", module, job.corpus.held_out(), features)
+        held_out.prepare(math.inf)
+        lessons.prepare(math.inf if recipe.steps else began + left / 2, job.progress)
+        if not lessons.tokens:
+            raise InputError(NO_REPLIES)
+        ids = found[0].get(f"fixed/{IDS}") if found else frequent_ids(lessons, job)
+        pupil = make(ids)
+        training = Training(pupil, lessons, held_out, job, recipe, {} if ids is None else {IDS: ids})
+        if found:
+            training.resume(*found)
+        training.count_preparation(time.monotonic() - began)
+        return pupil, ids, training.run(lambda: saved(pupil, ids, training.state))
 
 
 def frequent_ids(lessons: Lessons, job: Job) -> Tensor | None:
