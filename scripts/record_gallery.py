@@ -10,16 +10,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from specviz.calibration import measure_curve
-from specviz.gallery import Recording, recordings
-from specviz.lanes import make_lanes, parse_drafts
-from specviz.loading import load
+from specviz.catalogue.gallery import Recording, recordings
+from specviz.core.settings import Settings
 from specviz.metrics import Tally, verdict
 from specviz.models import LanguageModel
-from specviz.prompts import make_prompt
-from specviz.racing import race
-from specviz.settings import Settings
+from specviz.models.calibration import measure_curve
+from specviz.races.lanes import make_lanes, parse_drafts
+from specviz.races.prompts import make_prompt
+from specviz.races.racing import race
 from specviz.sources import TerminalBar
+from specviz.sources.loader import load
 from specviz.traces.jsonl import dumps
 
 

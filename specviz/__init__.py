@@ -2,14 +2,12 @@
 
 Import levels; a module imports only from its right (a test enforces it):
 
-    app, cli > bench, distil, ui > lanes > racing > calibration > engine > telemetry, ending > drafts
-    telemetry > ending > drafts > models, sampling
-    app, cli > bench, distil, ui, space, lanes > catalog > loading > sources, models > text, stopwatch
-    bench, distil, ui, lanes > prompts, spelling > models, sampling > text, stopwatch, trees > traces
-    engine > admission > drafts > policies > settings
-    cli, ui > gallery, plots > metrics > traces > settings > errors; bench, distil > metrics
+    app > views > distil, experiments > catalogue > races > decoding > drafts > drafting > sampling
+    races > sources > models; drafting > models > traces; distil, experiments, views > metrics > traces
+    sampling, traces > core
 
-`traces`, `metrics` and `plots` never import torch, transformers or gradio; only `ui` and `app.py` import gradio.
+`traces`, `metrics` and `views.plots` never import torch, transformers or gradio; only `views.web` and `app.py` import
+gradio.
 The names below are imported when first used, so that `import specviz.traces` loads no torch.
 """
 
@@ -23,13 +21,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "LanguageModel": "specviz.models",
     "Context": "specviz.models",
-    "Lane": "specviz.racing",
-    "Settings": "specviz.settings",
-    "SpecvizError": "specviz.errors",
-    "decode": "specviz.engine",
-    "load": "specviz.loading",
-    "make_draft": "specviz.drafts",
-    "race": "specviz.racing",
+    "Lane": "specviz.races.racing",
+    "Settings": "specviz.core.settings",
+    "SpecvizError": "specviz.core.errors",
+    "decode": "specviz.decoding.engine",
+    "load": "specviz.sources.loader",
+    "make_draft": "specviz.drafting",
+    "race": "specviz.races.racing",
     "read_trace": "specviz.traces",
     "summarize": "specviz.metrics",
     "write_trace": "specviz.traces",

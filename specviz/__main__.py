@@ -2,7 +2,7 @@
 
 import sys
 
-from specviz.cli import main
+from specviz.views.terminal import main
 
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):

@@ -18,7 +18,7 @@ def one_thread(monkeypatch):
 @pytest.fixture(scope="session")
 def workers():
     """The processes in which law tests sample."""
-    from law import Workers
+    from support.law import Workers
 
     pool = Workers()
     yield pool
@@ -29,7 +29,7 @@ def workers():
 def embedded():
     """The embedded model in float32 on the CPU. Only its not being fetched is a reason to skip, never its failing."""
     from specviz import load
-    from specviz.errors import LoadError
+    from specviz.core.errors import LoadError
     from specviz.sources import resolve
 
     try:

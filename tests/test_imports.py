@@ -4,6 +4,8 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -80,17 +82,42 @@ def test_every_level_is_of_a_module_that_is_there():
     assert set(levels()) <= {"app", *PARTS}
 
 
-@pytest.mark.parametrize("part", ["traces", "metrics", "plots", "settings", "errors"])
+@pytest.mark.parametrize("part", ["traces", "metrics", "views/plots", "core/settings.py", "core/errors.py"])
 def test_light_parts_never_name_a_heavy_package(part):
-    for path, owner in files():
-        if owner == part:
-            assert not [name for name in imports(path) if name.split(".")[0] in HEAVY], path
+    paths = [path for path, _ in files() if path.is_relative_to(ROOT / part)]
+    assert paths
+    for path in paths:
+        assert not [name for name in imports(path) if name.split(".")[0] in HEAVY], path
 
 
 def test_gradio_is_imported_by_the_page_alone():
-    for path, owner in files():
-        if owner != "ui":
+    for path, _ in files():
+        if not path.is_relative_to(ROOT / "views" / "web"):
             assert not [name for name in imports(path) if name.split(".")[0] == "gradio"], path
+
+
+def module_of(path):
+    """The dotted name of a file: a package's for its `__init__`."""
+    return ".".join(["specviz", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
+
+
+def file_graph():
+    """{module: modules of this project that it imports}, imports inside functions and for type checking included."""
+    modules = {module_of(path): path for path, _ in files()}
+    graph = {}
+    for module, path in modules.items():
+        found = ((name if name in modules else name.rpartition(".")[0]) for name in imports(path))
+        graph[module] = {name for name in found if name in modules and name not in (module, "specviz")}
+    return graph
+
+
+def test_no_files_import_each_other_in_a_circle():
+    TopologicalSorter(file_graph()).prepare()  # raises CycleError, which names the circle
+
+
+def test_no_two_modules_share_a_name():
+    names = Counter(path.stem for path, _ in files() if not path.stem.startswith("__"))
+    assert not [name for name, count in names.items() if count > 1]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +125,9 @@ def test_gradio_is_imported_by_the_page_alone():
     [
         ("specviz", HEAVY),
         ("specviz.traces, specviz.metrics", HEAVY),
-        ("specviz.plots", HEAVY),
-        ("specviz.settings, specviz.errors", HEAVY),
-        ("specviz.engine, specviz.racing, specviz.drafts, specviz.models", ("gradio",)),
+        ("specviz.views.plots", HEAVY),
+        ("specviz.core.settings, specviz.core.errors", HEAVY),
+        ("specviz.decoding.engine, specviz.races.racing, specviz.drafts, specviz.models", ("gradio",)),
     ],
 )
 def test_a_fresh_interpreter_loads_no_more_than_it_needs(modules, absent):

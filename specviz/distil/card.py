@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from specviz.errors import InputError
+from specviz.core.errors import InputError
 
 JSON, MARKDOWN = "card.json", "card.md"
 

@@ -1,6 +1,6 @@
 """Where a target's own prompts begin and end: the chat template's text around a user's turn.
 
-Prompts are rendered as `specviz.prompts` renders what a person types, with the template's own system part.
+Prompts are rendered as `specviz.races.prompts` renders what a person types, with the template's own system part.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from specviz.core.errors import InputError
 from specviz.distil.teacher import Teacher
-from specviz.errors import InputError
-from specviz.prompts import has_chat_template, make_prompt
+from specviz.races.prompts import has_chat_template, make_prompt
 
 _MARK = "specvizuserturn"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from specviz.errors import InputError
+from specviz.core.errors import InputError
 
 FORMAT = 1
 FILE = "text.jsonl"

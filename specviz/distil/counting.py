@@ -14,15 +14,15 @@ from typing import Any
 
 from torch import Tensor
 
+from specviz.core.errors import InputError
 from specviz.distil.corpus import Conversation
 from specviz.distil.favourites import best_prefix, favourites
 from specviz.distil.files import teacher_facts
 from specviz.distil.job import NO_REPLIES, Job, Trained, Trial
-from specviz.distil.replay import Recorded, record, replayed_tau
+from specviz.distil.table_replay import Recorded, record, replayed_tau
+from specviz.drafting.ngram_file import save_table
+from specviz.drafting.ngrams import NgramTable, count_ngrams
 from specviz.drafts.cascade import Cascade
-from specviz.drafts.ngram_file import save_table
-from specviz.drafts.ngrams import NgramTable, count_ngrams
-from specviz.errors import InputError
 from specviz.sources import Progress
 from specviz.sources.progress import part
 

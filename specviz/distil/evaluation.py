@@ -9,14 +9,14 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from specviz.core.errors import SpecvizError
+from specviz.core.settings import Settings
 from specviz.distil.corpus import Conversation
 from specviz.distil.job import Trial
-from specviz.drafts import Strategy, make_draft
-from specviz.errors import SpecvizError
+from specviz.drafting import Strategy, make_draft
 from specviz.metrics import Summary, summarize
 from specviz.models import LanguageModel
-from specviz.racing import STANDARD, Lane, race
-from specviz.settings import Settings
+from specviz.races.racing import STANDARD, Lane, race
 from specviz.sources import Progress
 from specviz.traces import Reason
 

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specviz.distil.checkpoint import State
 from specviz.distil.job import Job
 from specviz.distil.teacher import Teacher
 from specviz.distil.training import Recipe
-from specviz.drafts.draft_weights import IDS, save_weights
-from specviz.drafts.token_table import fingerprint
+from specviz.distil.training_state import State
+from specviz.drafting.draft_weights import IDS, save_weights
+from specviz.drafting.token_table import fingerprint
 
 
 def write_draft(

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from specviz import __version__
+from specviz.core.errors import InputError
 from specviz.distil.corpus import Corpus
 from specviz.distil.evaluation import NEW_TOKENS
 from specviz.distil.files import teacher_facts
 from specviz.distil.synthesise import Recipe
 from specviz.distil.teacher import Teacher
-from specviz.errors import InputError
 from specviz.models import LanguageModel
 from specviz.models.device import device_name
 

@@ -23,10 +23,10 @@ from transformers import (
     StoppingCriteriaList,
 )
 
+from specviz.core.errors import InputError
 from specviz.distil.chat import ChatForm, chat_form, rendered
 from specviz.distil.corpus import Conversation, Corpus
 from specviz.distil.teacher import Teacher
-from specviz.errors import InputError
 from specviz.sources import Progress
 
 LEAST_BATCHES = 2  # one to hold out, one to learn from

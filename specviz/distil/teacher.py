@@ -14,9 +14,9 @@ from torch import nn
 from transformers import GenerationConfig
 from transformers.utils import logging
 
-from specviz.catalog import load_catalog
+from specviz.catalogue.catalog import load_catalog
+from specviz.core.errors import InputError
 from specviz.distil.batching import spare_copies
-from specviz.errors import InputError
 from specviz.models.checks import check_architecture
 from specviz.models.device import DTYPES, pick_device, use_available_cores
 from specviz.sources import Checkpoint, Progress, load_checkpoint, normalise, resolve, split_form

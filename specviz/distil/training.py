@@ -19,12 +19,12 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from specviz.distil.checkpoint import State, alone_in, damaged, read_checkpoint, save_checkpoint
+from specviz.core.errors import InputError
 from specviz.distil.job import NO_REPLIES, Job
 from specviz.distil.lessons import Batch, Lessons
 from specviz.distil.losses import NOTHING, Score
-from specviz.drafts.draft_weights import IDS
-from specviz.errors import InputError
+from specviz.distil.training_state import State, alone_in, damaged, read_checkpoint, save_checkpoint
+from specviz.drafting.draft_weights import IDS
 
 _LOTS = 64  # batches that are sorted by length among themselves
 _SAVE_SECONDS = 60.0

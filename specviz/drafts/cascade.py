@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from specviz.drafts.chosen_table import table_for
-from specviz.drafts.free_guesses import Alone, Match, Recycling, Source, Table
-from specviz.drafts.guesser import SHAPES, TREE, Guesser, Sourced
-from specviz.drafts.ngrams import MAX_DOUBT, MAX_ORDER, NgramTable
-from specviz.drafts.strategy import Drafter, Run, Strategy, option
+from specviz.drafting.chosen_table import table_for
+from specviz.drafting.free_guesses import Alone, Match, Recycling, Source, Table
+from specviz.drafting.guesser import SHAPES, TREE, Guesser, Sourced
+from specviz.drafting.ngrams import MAX_DOUBT, MAX_ORDER, NgramTable
+from specviz.drafting.strategy import Drafter, Run, Strategy, option
 from specviz.models import LanguageModel
 
 # Chances by rank to begin with, where no other source gives the token and where one does. Measured on greedy chat

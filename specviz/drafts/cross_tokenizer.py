@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from specviz.core.errors import PairError
+from specviz.core.text import decode_ids
+from specviz.drafting.drawn_block import DrawnBlock
+from specviz.drafting.retokenising import REPLACEMENT, Retelling, continuation
+from specviz.drafting.shared_tokens import SharedTokens, shared_tokens, special_ids
+from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, same_device
+from specviz.drafting.vocabulary import common_vocabulary
 from specviz.drafts.draft_model import ModelDrafter, cut_to_room, not_in, too_long
-from specviz.drafts.drawn_block import DrawnBlock
-from specviz.drafts.retelling import REPLACEMENT, Retelling, continuation
-from specviz.drafts.shared_tokens import SharedTokens, shared_tokens, special_ids
-from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, same_device
-from specviz.drafts.vocabulary import common_vocabulary
-from specviz.errors import PairError
 from specviz.models import LanguageModel
-from specviz.text import decode_ids
 
 _CONTEXT = 16  # tokens decoded before a drafted text, so that its spaces are right
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from specviz.drafts.drawn_block import DrawnBlock
-from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, same_device
-from specviz.drafts.vocabulary import CommonVocabulary, common_vocabulary
+from specviz.drafting.drawn_block import DrawnBlock
+from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, same_device
+from specviz.drafting.vocabulary import CommonVocabulary, common_vocabulary
 from specviz.models import LanguageModel
 
 

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from specviz.drafts.draft_weights import DraftWeights, check_shapes, load_weights, weights_path
-from specviz.drafts.drawn_block import DrawnBlock, Restriction
-from specviz.drafts.feature_pass import FeaturePass, HeadShape, width_of
-from specviz.drafts.reduced_vocabulary import vocabulary_of
-from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
-from specviz.errors import PairError
+from specviz.core.errors import PairError
+from specviz.drafting.draft_weights import DraftWeights, check_shapes, load_weights, weights_path
+from specviz.drafting.drawn_block import DrawnBlock, Restriction
+from specviz.drafting.feature_pass import FeaturePass, HeadShape, width_of
+from specviz.drafting.reduced_vocabulary import vocabulary_of
+from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
 from specviz.models import LanguageModel
 
 KIND = "feature-head"

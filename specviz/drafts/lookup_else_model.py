@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from specviz.core.settings import MAX_K
+from specviz.drafting.strategy import Drafter, Proposal, Run, Seen, option
 from specviz.drafts.draft_model import DraftModel
 from specviz.drafts.prompt_lookup import PromptLookup
-from specviz.drafts.strategy import Drafter, Proposal, Run, Seen, option
-from specviz.settings import MAX_K
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from specviz.drafts.chosen_table import table_for
-from specviz.drafts.ngrams import MAX_ORDER, NgramTable, count_ngrams
-from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
+from specviz.drafting.chosen_table import table_for
+from specviz.drafting.ngrams import MAX_ORDER, NgramTable, count_ngrams
+from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
 from specviz.models import LanguageModel
 
 

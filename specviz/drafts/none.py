@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Strategy
+from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Strategy
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specviz.drafts.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
-from specviz.errors import InputError
+from specviz.core.errors import InputError
+from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
 
 
 @dataclass(frozen=True)

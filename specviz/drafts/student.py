@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
+from specviz.core.errors import InputError
+from specviz.drafting.draft_weights import DraftWeights, check_shapes, load_weights, weights_path
+from specviz.drafting.reduced_vocabulary import vocabulary_of
+from specviz.drafting.strategy import Drafter, Run, Strategy, option
 from specviz.drafts.draft_model import ModelDrafter
-from specviz.drafts.draft_weights import DraftWeights, check_shapes, load_weights, weights_path
-from specviz.drafts.reduced_vocabulary import vocabulary_of
-from specviz.drafts.strategy import Drafter, Run, Strategy, option
-from specviz.errors import InputError
 from specviz.models import LanguageModel
 
 KIND = "student"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specviz.drafts.free_guesses import Recycling
-from specviz.drafts.guesser import CHAIN, SHAPES, Guesser, Sourced
-from specviz.drafts.strategy import Drafter, Run, Strategy, option
+from specviz.drafting.free_guesses import Recycling
+from specviz.drafting.guesser import CHAIN, SHAPES, Guesser, Sourced
+from specviz.drafting.strategy import Drafter, Run, Strategy, option
 
 # Chances by rank to begin with; beyond the last they are as good as none.
 _PRIOR = (0.30, 0.10, 0.06, 0.04, 0.03, 0.02, 0.02, 0.01)

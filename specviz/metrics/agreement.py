@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from specviz.settings import Settings
+from specviz.core.settings import Settings
 from specviz.traces import Reason
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specviz.settings import MAX_K
+from specviz.core.settings import MAX_K
 from specviz.traces import DraftToken, Kind, Round, Verdict
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specviz.errors import TraceError
-from specviz.metrics.lane import LaneTally
-from specviz.metrics.numbers import summary_of
+from specviz.core.errors import TraceError
+from specviz.metrics.lane_summary import summary_of
+from specviz.metrics.lane_tally import LaneTally
 from specviz.metrics.summary import Summary
 from specviz.traces import (
     Calibrated,

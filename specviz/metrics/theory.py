@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from specviz.errors import InputError
+from specviz.core.errors import InputError
 from specviz.traces import VerifyCurve
 
 MAX_SEARCHED_K = 32

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from specviz.errors import LoadError
+from specviz.core.errors import LoadError
 
 if TYPE_CHECKING:
     from specviz.models.language_model import LanguageModel

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from specviz.errors import ContextError, InputError
+from specviz.core.errors import ContextError, InputError
+from specviz.core.trees import Tree
 from specviz.models.masks import TreeRows
-from specviz.trees import Tree
 
 if TYPE_CHECKING:
-    from specviz.models.cache import KVCache
+    from specviz.models.kv_cache import KVCache
     from specviz.models.language_model import LanguageModel
 
 _PREFILL_CHUNK = 512

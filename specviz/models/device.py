@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from specviz.errors import LoadError
+from specviz.core.errors import LoadError
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

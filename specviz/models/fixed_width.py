@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specviz.models.cache import KVCache
+from specviz.models.kv_cache import KVCache
 from specviz.models.masks import TreeRows
 
 # A standard step, and verify passes of k + 1 tokens padded to the next.

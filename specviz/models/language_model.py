@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from specviz.errors import ContextError, LoadError
-from specviz.models.cache import KVCache
+from specviz.core.errors import ContextError, LoadError
 from specviz.models.checks import check_architecture, check_rewind, probe_logits
 from specviz.models.context import Context
 from specviz.models.device import use_available_cores
 from specviz.models.fixed_width import FixedWidthExecutor
+from specviz.models.kv_cache import KVCache
 from specviz.models.linear import Linear
 from specviz.models.masks import TreeRows
 from specviz.models.native import NativeExecutor, supports, supports_int4

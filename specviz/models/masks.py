@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from specviz.trees import Tree
+from specviz.core.trees import Tree
 
 
 @dataclass(frozen=True, slots=True)

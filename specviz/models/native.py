@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from specviz.models.cache import KVCache
+from specviz.models.kv_cache import KVCache
 from specviz.models.linear import Int4Linear, Linear, PlainLinear, int4_fits, make_linear
 from specviz.models.masks import TreeRows, causal_mask, positions
 from specviz.models.plain import sliding_window

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import Cache
 from transformers.cache_utils import CacheLayerMixin
 
-from specviz.models.cache import KVCache
+from specviz.models.kv_cache import KVCache
 from specviz.models.linear import Linear, PlainLinear
 from specviz.models.masks import TreeRows, causal_mask, positions
 from specviz.models.shallow import own_parameters, put, truncate

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from specviz.errors import LoadError
-from specviz.stopwatch import synchronize
+from specviz.core.errors import LoadError
+from specviz.models.stopwatch import synchronize
 
 if TYPE_CHECKING:
     from specviz.models.context import Context

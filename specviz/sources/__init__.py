@@ -15,8 +15,8 @@ Any of them may end in #int4, #strict or #plain, which says how the weights are 
 """
 
 from specviz.sources.checkpoint import Checkpoint
-from specviz.sources.loading import checkpoint_config, load_checkpoint
 from specviz.sources.progress import Progress, TerminalBar
+from specviz.sources.reading import checkpoint_config, load_checkpoint
 from specviz.sources.resolve import EMBEDDED, FORMS, normalise, resolve, split_form
 
 __all__ = [

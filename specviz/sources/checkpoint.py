@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specviz.errors import LoadError
+from specviz.core.errors import LoadError
 
 _WEIGHTS = "model.safetensors"
 _INDEX = "model.safetensors.index.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from specviz.errors import LoadError
+from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint, inspect
 
 

@@ -16,9 +16,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from specviz.errors import LoadError
-from specviz.sources.cache import build_folder, cache_root, is_disk_full, require_space
+from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint, inspect, is_causal
+from specviz.sources.disk_cache import build_folder, cache_root, is_disk_full, require_space
 from specviz.sources.progress import Progress, part, silent
 
 EXACT_BYTES = 2 * 1024**3

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specviz.errors import LoadError
-from specviz.sources.cache import is_disk_full, require_space
+from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint, inspect
+from specviz.sources.disk_cache import is_disk_full, require_space
 from specviz.sources.progress import Progress, silent, size
 
 _ANSWER_SECONDS = 10.0

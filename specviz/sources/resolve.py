@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from specviz.errors import LoadError
+from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint
 from specviz.sources.folder import resolve_path
 from specviz.sources.gguf_file import resolve_gguf

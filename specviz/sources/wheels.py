@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from specviz.errors import LoadError
-from specviz.sources.cache import build_folder, cache_root, disk_errors, require_space
+from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint
+from specviz.sources.disk_cache import build_folder, cache_root, disk_errors, require_space
 from specviz.sources.gguf_file import convert, converted_checkpoint, converted_folder
 from specviz.sources.progress import Progress, part, silent, size
 

@@ -15,8 +15,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from specviz.errors import TraceError
-from specviz.settings import Settings
+from specviz.core.errors import TraceError
+from specviz.core.settings import Settings
 from specviz.traces import records
 from specviz.traces.records import Event, Token
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from specviz.errors import SpecvizError, TraceError
+from specviz.core.errors import SpecvizError, TraceError
 from specviz.traces.codec import event_from_json, event_to_json
 from specviz.traces.records import SCHEMA_VERSION, Event, RaceStarted
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from specviz.settings import Settings
+from specviz.core.settings import Settings
 
 SCHEMA_VERSION = 1
 

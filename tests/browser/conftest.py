@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-sys.path[:0] = [str(Path(__file__).parents[1])]
 
-from browser_kit import CHROMIUM_ARGS, Watched, chromium_path  # noqa: E402
+
+from support.browser_kit import CHROMIUM_ARGS, Watched, chromium_path
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from playwright.sync_api import expect
-from synthetic_race import race_events
+from support.synthetic_race import race_events
 
 from specviz.traces import (
     Kind,
@@ -19,7 +19,7 @@ from specviz.traces import (
     TargetToken,
     Token,
 )
-from specviz.ui.saved_page import saved_page
+from specviz.views.web.race_view.saved_page import saved_page
 
 
 def open_saved(page, folder, events, summary=None):

@@ -1,14 +1,14 @@
 """No violation of WCAG 2.1 A and AA: axe-core on the real page in every state that it can be in, light and dark."""
 
 import pytest
-import tiny_checkpoints
 from axe_playwright_python.sync_playwright import Axe
+from support import tiny_checkpoints
 
-from specviz.gallery import recordings
+from specviz.catalogue.gallery import recordings
 from specviz.metrics import summarize
-from specviz.ui.build import Options, build_app, launch_options
-from specviz.ui.numbers import numbers
-from specviz.ui.saved_page import saved_page
+from specviz.views.web.app import Options, build_app, launch_options
+from specviz.views.web.race_view.saved_page import saved_page
+from specviz.views.web.summary_json import numbers
 
 pytestmark = pytest.mark.browser
 THEMES = ("light", "dark")

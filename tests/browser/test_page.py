@@ -5,12 +5,12 @@ import threading
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import tiny_checkpoints
+from support import tiny_checkpoints
 
-from specviz.catalog import load_catalog
-from specviz.drafts import strategies
-from specviz.ui.build import Options, build_app, launch_options
-from specviz.ui.form import Offer
+from specviz.catalogue.catalog import load_catalog
+from specviz.drafting import strategies
+from specviz.views.web.app import Options, build_app, launch_options
+from specviz.views.web.form import Offer
 
 pytestmark = pytest.mark.browser
 HOSTILE = (
@@ -208,7 +208,7 @@ def test_an_error_that_nobody_foresaw_is_told_and_the_page_goes_on(open_page, mo
     page = open_page()
     setup(page, tokens=3)
     with monkeypatch.context() as patch:
-        patch.setattr("specviz.ui.running.race_events", broken)
+        patch.setattr("specviz.views.web.running.race_events", broken)
         page.click("#run")
         page.wait_for_selector("#line .text-line[data-kind='error']")
         assert "Press Run again" in line(page)

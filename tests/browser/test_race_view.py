@@ -5,12 +5,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from browser_kit import launch, race_app
 from race_page import has, seek, settle
-from synthetic_race import HOSTILE, race_events, summary_of
+from support.browser_kit import launch, race_app
+from support.synthetic_race import HOSTILE, race_events, summary_of
 
 from specviz.traces import LaneFinished, RaceStarted, Reason, RoundDone, Verdict, event_to_json, read_trace, write_trace
-from specviz.ui.saved_page import saved_page
+from specviz.views.web.race_view.saved_page import saved_page
 
 pytestmark = pytest.mark.browser
 
@@ -465,7 +465,7 @@ def test_what_arrived_outlives_the_server(browser, tmp_path):
 def test_measure_is_offered_of_a_run_of_this_page_only_and_reaches_python(page, serve, tmp_path):
     import gradio as gr
 
-    from specviz.ui.race_view import RaceView, recorded
+    from specviz.views.web.race_view.component import RaceView, recorded
 
     events = race_events(20, (4,))
     with gr.Blocks() as demo:
@@ -494,7 +494,7 @@ def test_measure_is_offered_of_a_run_of_this_page_only_and_reaches_python(page, 
 
 def run_value(events):
     """The last value of a run: all its events and its numbers."""
-    from specviz.ui.race_view import RaceStream
+    from specviz.views.web.race_view.component import RaceStream
 
     stream = RaceStream()
     for event in events:

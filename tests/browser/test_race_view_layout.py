@@ -2,7 +2,7 @@
 
 import pytest
 from race_page import open_saved, settle
-from synthetic_race import race_events, summary_of
+from support.synthetic_race import race_events, summary_of
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from race_page import open_saved, plain_rounds, race_of, seek, settle
-from synthetic_race import race_events, summary_of
+from support.synthetic_race import race_events, summary_of
 
 from specviz.traces import DraftToken, Kind, RoundDone, TargetToken, Token, Verdict
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from race_page import has, open_saved, plain_rounds, race_of, seek
 
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Token, Verdict, event_to_json
-from specviz.ui.bundle import script
+from specviz.views.web.race_view.bundle import script
 
 pytestmark = pytest.mark.browser
 

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from synthetic_race import race_events
+from support.synthetic_race import race_events
 from test_plots import ALIKE, alike, named
 
 from specviz import metrics
-from specviz.settings import Settings
+from specviz.core.settings import Settings
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Verdict, event_to_json
-from specviz.ui.bundle import script
-from specviz.ui.wire import Decoder, Encoder, dumps
+from specviz.views.web.race_view.bundle import script
+from specviz.views.web.race_view.wire import Decoder, Encoder, dumps
 
 pytestmark = pytest.mark.browser
 

@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from types import ModuleType
 
-from specviz.errors import InputError
+from specviz.core.errors import InputError
 
 
 def kinds() -> tuple[str, ...]:

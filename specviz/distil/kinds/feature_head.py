@@ -9,6 +9,6 @@ TEXT_SHARE = 0.3
 
 def train(job: Job) -> Trained:
     """Make `feature-head.safetensors`, for the draft of that name."""
-    from specviz.distil.feature_head import train_feature_head
+    from specviz.distil.feature_head_training import train_feature_head
 
     return train_feature_head(job)

@@ -9,6 +9,6 @@ TEXT_SHARE = 0.3
 
 def train(job: Job) -> Trained:
     """Make `student.safetensors`, for the draft of that name."""
-    from specviz.distil.student import train_student
+    from specviz.distil.student_training import train_student
 
     return train_student(job)

@@ -1,0 +1,1 @@
+"""What every part may use: settings, errors, text, trees, paths. Loads no torch."""

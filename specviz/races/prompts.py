@@ -1,0 +1,99 @@
+"""What a person typed -> the token ids that every lane decodes, and what there is to say about them.
+
+A prompt goes through the chat template where the model has one, or in raw. Lengths are checked here, in words, before
+anything runs. Knows nothing of drafts, lanes, the command line or the page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2.exceptions import TemplateError
+
+from specviz.core.errors import ContextError, InputError
+from specviz.models import LanguageModel
+
+MAX_PROMPT_CHARACTERS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """`text` as typed; `ids` (n,), n >= 1, as decoded; `chat`: whether the template was used; `notes`: sentences."""
+
+    text: str
+    ids: tuple[int, ...]
+    chat: bool
+    notes: tuple[str, ...] = ()
+
+
+def make_prompt(
+    model: LanguageModel, text: str, *, chat: bool | None = None, max_new_tokens: int | None = None
+) -> Prompt:
+    """The prompt that `text` makes for this model.
+
+    `chat` None takes the chat template where there is one; True notes that it is missing, False goes in raw. A prompt
+    that leaves less room than `max_new_tokens` in the context is noted. Raises InputError for a text that cannot be
+    used, ContextError for one that fills the context.
+    """
+    check_text(text)
+    if model.tokenizer is None:
+        raise InputError(f"{model.name} has no tokenizer, so it cannot read text; give token ids instead.")
+    template = has_chat_template(model)
+    wanted = chat is not False
+    ids = _chat_ids(model, text) if wanted and template else _ids(model.tokenizer(text))
+    if not ids:
+        raise InputError(f"The prompt gives no tokens with the tokenizer of {model.name}; type at least one word.")
+    _check_room(model, len(ids))
+    missing = f"{model.name} has no chat template, so the prompt goes in as it is typed."
+    notes = (missing if wanted and not template else None, _short_of_room(model, len(ids), max_new_tokens))
+    return Prompt(text, ids, wanted and template, tuple(note for note in notes if note))
+
+
+def check_text(text: str) -> None:
+    """What can be refused before a model is loaded. Raises InputError."""
+    if not text.strip():
+        raise InputError("The prompt is empty; type at least one word.")
+    if len(text) > MAX_PROMPT_CHARACTERS:
+        raise InputError(f"The prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARACTERS:,} can be used.")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError("The prompt holds bytes that are no text in UTF-8; save or type it as UTF-8.")
+
+
+def has_chat_template(model: LanguageModel) -> bool:
+    return bool(getattr(model.tokenizer, "chat_template", None))  # a tokenizer of the smallest kind has no such field
+
+
+def _chat_ids(model: LanguageModel, text: str) -> tuple[int, ...]:
+    """The text as a user's turn, up to where the model's answer begins."""
+    messages = [{"role": "user", "content": text}]
+    try:
+        written = model.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    except (TemplateError, ValueError, TypeError) as error:
+        raise InputError(
+            f"The chat template of {model.name} cannot be used ({error}); send the prompt raw instead."
+        ) from error
+    # the template has written the special tokens already
+    return _ids(model.tokenizer(written, add_special_tokens=False))
+
+
+def _ids(encoded: Any) -> tuple[int, ...]:
+    return tuple(int(token) for token in encoded["input_ids"])
+
+
+def _check_room(model: LanguageModel, count: int) -> None:
+    if count >= model.context_length:
+        raise ContextError(
+            f"The prompt has {count} tokens and {model.name} reads at most {model.context_length}, "
+            "its answer included; shorten the prompt."
+        )
+
+
+def _short_of_room(model: LanguageModel, count: int, max_new_tokens: int | None) -> str | None:
+    room = model.context_length - count
+    if max_new_tokens is None or max_new_tokens <= room:
+        return None
+    return (
+        f"The prompt has {count} tokens and {model.name} reads at most {model.context_length}, "
+        f"so a lane writes {room} new {'token' if room == 1 else 'tokens'} at most, not {max_new_tokens}."
+    )

@@ -1,0 +1,1 @@
+"""One sampler for drafting and verifying, the accept rule, and how many tokens a round drafts."""

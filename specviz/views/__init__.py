@@ -1,0 +1,1 @@
+"""What people see of a trace: figures, the terminal, the page."""

@@ -1,0 +1,120 @@
+"""From a stream of events to what a terminal, or a program, is shown of them; a live race and a replay alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from rich.console import Console
+
+from specviz.metrics import Tally
+from specviz.traces import Calibrated, Event, RaceStarted
+from specviz.views.terminal.escaping import one_line
+from specviz.views.terminal.json_output import to_json
+from specviz.views.terminal.race_progress import Stage
+from specviz.views.terminal.race_report import notes_of, print_header, print_numbers, print_verdicts
+from specviz.views.terminal.screen import Lanes, screen_for
+
+_NEVER_WRAPS = 10_000
+
+
+class Sink(Protocol):
+    """Whatever takes the events of a race, one at a time."""
+
+    def add(self, event: Event) -> None: ...
+
+
+def show(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink] = (), *, as_json: bool = False) -> bool:
+    """Show a race as it happens, then its numbers and verdicts; returns whether Ctrl-C broke it off.
+
+    Every event goes to `stage` and `sinks` too, and so do the endings of a race that was broken off.
+    """
+    interrupted = _show_json(events, stage, sinks) if as_json else _show_text(events, stage, sinks)
+    if stage.header is None:
+        print("Stopped before the race began.", file=sys.stderr)
+    return interrupted
+
+
+def console() -> Console:
+    """stdout: with colours and a width on a terminal, plain and never wrapped elsewhere."""
+    terminal = sys.stdout.isatty()
+    return Console(
+        file=sys.stdout,
+        force_terminal=terminal,
+        width=None if terminal else _NEVER_WRAPS,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+
+
+def note(text: str) -> None:
+    print(f"note: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+class _Opening:
+    """Says what a race is when it starts."""
+
+    def __init__(self, out: Console | None) -> None:
+        self._out = out
+
+    def add(self, event: Event) -> None:
+        if not isinstance(event, RaceStarted):
+            return
+        for text in notes_of(event.header):
+            note(text)
+        if self._out is not None:
+            print_header(self._out, event.header)
+
+
+class _Curve:
+    """The verify curve, from the header or from its own event."""
+
+    def __init__(self) -> None:
+        self.curve = None
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, RaceStarted):
+            self.curve = event.header.curve
+        elif isinstance(event, Calibrated):
+            self.curve = event.curve
+
+
+def _show_text(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink]) -> bool:
+    out, tally, curve = console(), Tally(), _Curve()
+    lanes = Lanes(tally)
+    with screen_for(out, lanes) as screen:
+        interrupted = _drain(events, stage, (stage, *sinks, tally, curve, lanes, _Opening(out), screen))
+    if stage.header is not None:
+        for text in lanes.notes():
+            note(text)
+        summaries = list(tally.summaries().values())
+        print_numbers(out, summaries, curve.curve)
+        print_verdicts(out, summaries, stage.header.lanes)
+    return interrupted
+
+
+def _show_json(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink]) -> bool:
+    tally = Tally()
+    lanes = Lanes(tally)
+    interrupted = _drain(events, stage, (stage, *sinks, tally, lanes, _Opening(None)))
+    if stage.header is not None:
+        for text in (*lanes.notes(), *(f"{end.lane}: {end.message}" for end in stage.failed)):
+            note(text)
+        print(to_json(stage.header, tally.summaries()), flush=True)
+    return interrupted
+
+
+def _drain(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink]) -> bool:
+    """Every event to every sink; returns whether Ctrl-C broke the race off, whose endings then follow."""
+    try:
+        for event in events:
+            for sink in sinks:
+                sink.add(event)
+    except KeyboardInterrupt:
+        for event in tuple(stage.endings()):
+            for sink in sinks:
+                sink.add(event)
+        return True
+    return False

@@ -1,0 +1,192 @@
+"""The controls of one drafting lane, built from what the strategies say of themselves.
+
+A new strategy brings its own controls here without an edit: its options are built into a group that is shown while the
+strategy is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+
+from specviz.core.settings import MAX_K, Settings
+from specviz.drafting import Option, Strategy, strategies
+from specviz.views.web.form import LEAST_TREE, SHAPE, TREE, USUAL_TREE, LaneChoice, ModelList, Offer
+from specviz.views.web.labels import draft_label, model_label
+from specviz.views.web.policy_control import PolicyControl, policy_control
+from specviz.views.web.text_line import QUIET, Line, TextLine, info
+
+
+def drafting() -> dict[str, type[Strategy]]:
+    """The strategies that draft, by name."""
+    return {name: strategy for name, strategy in strategies().items() if strategy.drafts}
+
+
+@dataclass(frozen=True, slots=True)
+class LaneControls:
+    """The components of a lane. `options` holds, for each strategy, its options and their components.
+
+    `groups`: what is seen while a strategy is chosen, its choices in plain sight and the rest folded.
+    """
+
+    group: gr.Column
+    strategy: gr.Dropdown
+    source: gr.Dropdown
+    others: TextLine
+    k: gr.Slider
+    policy: PolicyControl
+    options: dict[str, tuple[tuple[Option, Any], ...]]
+    groups: tuple[tuple[str, gr.Column | gr.Accordion], ...]
+    help: TextLine
+    remove: gr.Button | None
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The components that `read` takes the values of, in its order."""
+        options = (part for pairs in self.options.values() for _, part in pairs)
+        return [self.strategy, self.source, self.k, *self.policy.inputs, *options]
+
+    @property
+    def looks(self) -> list[Any]:
+        """The components that `look` updates, in its order."""
+        return [self.group, *(group for _, group in self.groups), self.policy.fold, self.help, self.others]
+
+    def read(self, values: Sequence[Any]) -> LaneChoice:
+        """What the values of `inputs` say."""
+        strategy, source, k, name, level, *rest = values
+        names = [(owner, option) for owner, pairs in self.options.items() for option, _ in pairs]
+        options = tuple(
+            (option.name, value)
+            for (owner, option), value in zip(names, rest, strict=True)
+            if owner == strategy and value != option.default
+        )
+        model = str(source or "").strip() if _takes_model(strategy) else ""
+        return LaneChoice(str(strategy), model, k, options, self.policy.read((name, level)))
+
+    def write(self, choice: LaneChoice, models: ModelList) -> list[Any]:
+        """Updates of `inputs` that say `choice`, its model to be chosen from `models`; other options are as usual."""
+        chosen = dict(choice.options)
+        seen = _takes_model(choice.strategy)
+        source = gr.update(value=choice.source or None, choices=models.choices, visible=seen)
+        k = gr.update(value=choice.k, label=k_label(choice.tree))
+        values = [choice.strategy, source, k, *self.policy.write(choice.k_policy)]
+        for owner, pairs in self.options.items():
+            mine = chosen if owner == choice.strategy else {}
+            values += [mine.get(option.name, option.default) for option, _ in pairs]
+        return values
+
+    def look(self, choice: LaneChoice, models: ModelList, visible: bool) -> list[Any]:
+        """Updates of `looks`: only what belongs to the choice's strategy is seen."""
+        groups = [gr.update(visible=name == choice.strategy) for name, _ in self.groups]
+        words = [help_line(choice.strategy), info(models.others)]
+        return [gr.update(visible=visible), *groups, self.policy.look(choice.k_policy), *words]
+
+    def wire(self, **quietly: Any) -> None:
+        """A draft that becomes a tree, or a chain again, has k say so, and stand where that makes sense."""
+        self.policy.wire(**quietly)
+        for pairs in self.options.values():
+            for option, component in pairs:
+                if option.name == SHAPE:
+                    component.input(_reshaped, [component, self.k], self.k, **quietly)
+
+
+def lane_controls(number: int, choice: LaneChoice, offer: Offer, target: str, shown: bool) -> LaneControls:
+    """Build the controls of lane `number`, from 1, standing at `choice` for `target`."""
+    models = offer.models(target, choice.strategy)
+    with gr.Column(visible=shown, elem_classes="lane-controls", elem_id=f"lane-{number}", min_width=0) as group:
+        with gr.Row(elem_classes="lane-head"):
+            strategy = gr.Dropdown(
+                [(kind.label, name) for name, kind in drafting().items()],
+                value=choice.strategy,
+                label=draft_label(number),
+                min_width=150,
+            )
+            remove = None
+            if number > 1:
+                remove = gr.Button("remove", size="sm", elem_classes="quiet", min_width=60, scale=0)
+        note = TextLine(help_line(choice.strategy), role="note", elem_classes="hint")
+        source = gr.Dropdown(
+            models.choices,
+            value=choice.source or None,
+            label=model_label(number),
+            info="one of the list" + (", or hub:ID, path:FOLDER, gguf:FILE" if offer.limits.sources is None else ""),
+            allow_custom_value=True,
+            visible=_takes_model(choice.strategy),
+        )
+        others = TextLine(info(models.others), role="note", elem_classes="hint")
+        seen, sights = _options(choice, offer.limits.files, folded=False)
+        k = gr.Slider(0, MAX_K, value=choice.k, step=1, label=k_label(choice.tree), elem_classes="k")
+        hidden, folds = _options(choice, offer.limits.files, folded=True)
+        policy = policy_control(choice.k_policy)
+    options = {
+        name: tuple((option, {**seen[name], **hidden[name]}[option.name]) for option in kind.options())
+        for name, kind in drafting().items()
+    }
+    return LaneControls(group, strategy, source, others, k, policy, options, (*sights, *folds), note, remove)
+
+
+def help_line(strategy: str) -> Line:
+    """What a strategy says of itself."""
+    return info(drafting()[strategy].help) if strategy in drafting() else QUIET
+
+
+def k_label(tree: bool) -> str:
+    """What the slider of k counts."""
+    return "k, nodes of a tree a round" if tree else "k, drafted tokens a round"
+
+
+def _reshaped(shape: str, k: Any) -> Any:
+    """A tree of few nodes is hardly one, and a chain of many is hardly ever kept whole."""
+    tree = shape == TREE
+    least, usual, most = (LEAST_TREE, USUAL_TREE, MAX_K) if tree else (0, Settings().k, LEAST_TREE)
+    return gr.update(value=k if k is not None and least <= k <= most else usual, label=k_label(tree))
+
+
+_Groups = tuple[tuple[str, gr.Column | gr.Accordion], ...]
+
+
+def _options(choice: LaneChoice, files: bool, *, folded: bool) -> tuple[dict[str, dict[str, Any]], _Groups]:
+    """The options of every strategy by name, those of the chosen one as `choice` has them, and what holds them.
+
+    Choices are in plain sight, the others folded. What names a file is not seen where no file may be named.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    groups = []
+    for name, kind in drafting().items():
+        found[name] = {}
+        mine = [option for option in kind.options() if folded == (not option.choices)]
+        seen = files or not all(option.path for option in mine)
+        if not mine:
+            continue
+        given = dict(choice.options) if name == choice.strategy else {}
+        with _place(folded, name == choice.strategy and seen) as place:
+            for option in mine:
+                value = given.get(option.name, option.default)
+                found[name][option.name] = _control(option, value, files or not option.path)
+        groups += [(name, place)] if seen else []
+    return found, tuple(groups)
+
+
+def _place(folded: bool, visible: bool) -> gr.Column | gr.Accordion:
+    if folded:
+        return gr.Accordion("Options", open=False, visible=visible, elem_classes="options")
+    return gr.Column(visible=visible, min_width=0)
+
+
+def _control(option: Option, value: Any, seen: bool) -> Any:
+    """The component of an option. Ranges of numbers are checked when the run is asked for, in words."""
+    shown = {"label": option.name.replace("_", " "), "info": option.help or None, "visible": seen}
+    if option.choices:  # what they mean is said by the label of k
+        return gr.Radio(list(option.choices), value=value, elem_classes="chips inline", **{**shown, "info": None})
+    if option.type is bool:
+        return gr.Checkbox(value, **shown)
+    if option.type in (int, float):
+        return gr.Number(value, step=1 if option.type is int else 0.05, min_width=100, **shown)
+    return gr.Textbox(value, **shown)
+
+
+def _takes_model(strategy: str) -> bool:
+    return strategy in drafting() and drafting()[strategy].takes_model

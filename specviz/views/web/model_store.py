@@ -1,0 +1,183 @@
+"""Loaded models, shared by all visitors: each loaded once, in a thread of its own, evicted when memory runs short.
+
+The store is the page's only shared state. Weights are never changed, so that whoever holds a model may go on using it
+after the store has let go of it; its memory is free when the last of them is done.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+import torch
+
+from specviz.catalogue.catalog import Catalog
+from specviz.core.errors import LoadError, SpecvizError
+from specviz.models import LanguageModel
+from specviz.sources import normalise, split_form
+from specviz.sources.loader import load
+
+_log = logging.getLogger(__name__)
+
+
+class Loading:
+    """One load, under way or over. `fraction` and `sentence` say how far it is."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.fraction = 0.0
+        self.sentence = ""
+        self._since = time.monotonic()
+        self._over = threading.Event()
+        self._model: LanguageModel | None = None
+        self._error: SpecvizError | None = None
+
+    @property
+    def over(self) -> bool:
+        return self._over.is_set()
+
+    @property
+    def failed(self) -> bool:
+        return self.over and self._model is None
+
+    @property
+    def words(self) -> str:
+        """What a visitor who waits is told."""
+        if self.failed:
+            return str(self._error)
+        if self.over:
+            return f"{self.title} is loaded."
+        step = f": {self.sentence}" if self.sentence else ""
+        share = f", {self.fraction:.0%}" if 0 < self.fraction < 1 else ""
+        return f"Loading {self.title}{step}{share} ({time.monotonic() - self._since:.0f} s)"
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is over, after waiting at most `seconds`."""
+        return self._over.wait(seconds)
+
+    def result(self) -> LanguageModel:
+        """The model, as soon as it is there. Raises the LoadError of a load that failed."""
+        self._over.wait()
+        if self._model is None:
+            raise self._error or LoadError(f"{self.title} could not be loaded.")
+        return self._model
+
+    def report(self, fraction: float, sentence: str) -> None:
+        self.fraction, self.sentence = fraction, sentence.strip().rstrip(".")
+
+    def succeed(self, model: LanguageModel) -> None:
+        self._model = model
+        self._over.set()
+
+    def fail(self, error: SpecvizError) -> None:
+        self._error = error
+        self._over.set()
+
+
+class ModelStore:
+    """Models by source, the least recently used first.
+
+    `budget_bytes` bounds the weights kept (None: no bound); `load_model` takes (source, device, dtype, progress=,
+    fallback=). A load that fails leaves all that was there as it was.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        device: str = "auto",
+        dtype: str = "auto",
+        budget_bytes: int | None = None,
+        load_model: Callable[..., LanguageModel] = load,
+    ) -> None:
+        self.catalog, self.device, self.dtype, self.budget_bytes = catalog, device, dtype, budget_bytes
+        self._load_model = load_model
+        self._models: OrderedDict[str, LanguageModel] = OrderedDict()
+        self._loading: dict[str, Loading] = {}
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()  # one load at a time, or their peaks of memory would add up
+
+    def title(self, source: str) -> str:
+        """What a person calls the weights of `source`."""
+        model = self.catalog.model_of(source)
+        if model is None:
+            return normalise(source)
+        form = split_form(source)[1]
+        return f"{model.title}, {form}" if form else model.title
+
+    def begin(self, source: str, beside: Collection[LanguageModel] = ()) -> Loading:
+        """Start loading `source`, or join a load under way; over at once where it is loaded.
+
+        Models in `beside` are not evicted for it. Raises LoadError for a source that is none.
+        """
+        key = normalise(source)
+        with self._lock:
+            ready = self._models.get(key)
+            if ready is not None:
+                self._models.move_to_end(key)
+                loading = Loading(self.title(key))
+                loading.succeed(ready)
+                return loading
+            if key not in self._loading:
+                self._loading[key] = Loading(self.title(key))
+                arguments = (key, self._loading[key], tuple(beside))
+                threading.Thread(target=self._load, args=arguments, name=f"load {key}", daemon=True).start()
+            return self._loading[key]
+
+    def loaded(self, source: str) -> LanguageModel | None:
+        """The model of `source` if it is loaded."""
+        with self._lock:
+            return self._models.get(normalise(source))
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the weights that the store keeps."""
+        with self._lock:
+            return self._bytes()
+
+    def _load(self, key: str, loading: Loading, beside: Collection[LanguageModel]) -> None:
+        known = self.catalog.model_of(key)
+        try:
+            with self._turn:
+                fallback = known.fallback if known else None
+                model = self._load_model(key, self.device, self.dtype, progress=loading.report, fallback=fallback)
+                self._keep(key, model, beside)
+        except SpecvizError as error:
+            self._forget(key)
+            loading.fail(error)
+        except Exception as error:  # whatever a library raises must reach those who wait, or they wait for ever
+            _log.exception("Loading %s failed", key)
+            self._forget(key)
+            loading.fail(LoadError(f"{loading.title} could not be loaded: {error}"))
+        else:
+            loading.succeed(model)
+
+    def _keep(self, key: str, model: LanguageModel, beside: Collection[LanguageModel]) -> None:
+        with self._lock:
+            self._models[key] = model
+            self._loading.pop(key, None)
+            evicted = self._evict((model, *beside))
+        if evicted:
+            gc.collect()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+
+    def _evict(self, wanted: Collection[LanguageModel]) -> bool:
+        """Let go of the models used longest ago until the rest is within the budget."""
+        before = len(self._models)
+        for key in list(self._models):
+            if self.budget_bytes is None or self._bytes() <= self.budget_bytes:
+                break
+            if not any(self._models[key] is model for model in wanted):
+                del self._models[key]
+        return len(self._models) < before
+
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            self._loading.pop(key, None)
+
+    def _bytes(self) -> int:
+        return sum(model.info.bytes for model in self._models.values())

@@ -1,0 +1,1 @@
+"""The race view: a Gradio component, its wire format, and the JavaScript that draws it."""

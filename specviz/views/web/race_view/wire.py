@@ -1,0 +1,172 @@
+"""Events as compact batches for the browser, and back.
+
+A batch is `{"t": [id, piece, ...], "e": [message, ...]}`: `t` adds to the run's token table, each id once, and every
+message is a short array. The commonest, a round, is `["r", lane, *fields]` in the order of the record's fields,
+trailing defaults cut; any other event is `["j", event_to_json(event)]`; `["s", summary]` and `["n", level, text]` are
+no events. A token is its id where the table has its piece and its text is that piece, `[id, text]` where only the
+text differs, `[id, text, piece]` where all does.
+Alternatives are `[token, permille, ...]`: the `*_top` lists are for the eye, and are the only thing made coarser than
+six digits.
+
+The browser's half is assets/race_view/wire.js; a test holds the two together. Knows nothing of Gradio or of models.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from specviz.core.errors import TraceError
+from specviz.traces import (
+    Alternative,
+    DraftToken,
+    Event,
+    Kind,
+    RaceStarted,
+    Round,
+    RoundDone,
+    TargetToken,
+    Token,
+    Verdict,
+    event_from_json,
+    event_to_json,
+)
+
+VERDICTS = tuple(verdict.value for verdict in Verdict)
+KINDS = tuple(kind.value for kind in Kind)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def dumps(batch: dict[str, Any]) -> str:
+    """The batch as one JSON text that any UTF-8 channel carries."""
+    text = json.dumps(batch, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # A lone surrogate cannot be UTF-8; escaped, it passes.
+    return json.dumps(batch, separators=(",", ":")) if _SURROGATE.search(text) else text
+
+
+class Encoder:
+    """Turns the events of one run into batches; remembers which pieces the browser already has."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, str] = {}
+        self._lanes: dict[str, int] = {}
+        self._table: list[int | str] = []
+
+    def batch(self, events: Iterable[Event]) -> dict[str, Any]:
+        """The batch that carries `events`, with the table entries that they need and the browser lacks."""
+        messages = [self._message(event) for event in events]
+        table, self._table = self._table, []
+        return {"t": table, "e": messages} if table else {"e": messages}
+
+    def _message(self, event: Event) -> list[Any]:
+        if isinstance(event, RoundDone) and event.lane in self._lanes:
+            return ["r", self._lanes[event.lane], *self._record(event.round)]
+        if isinstance(event, RaceStarted):
+            self._lanes = {lane.name: index for index, lane in enumerate(event.header.lanes)}
+        return ["j", event_to_json(event)]
+
+    def _record(self, record: Round | DraftToken | TargetToken) -> list[Any]:
+        specs = fields(record)
+        values = [getattr(record, spec.name) for spec in specs]
+        while values and _is_default(specs[len(values) - 1], values[-1]):
+            values.pop()
+        return [self._field(spec.name, value) for spec, value in zip(specs, values, strict=False)]
+
+    def _field(self, name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        if name.endswith("_top"):
+            return self._alternatives(value)
+        if name == "token":
+            return self._token(value)
+        if name == "drafts":
+            return [self._record(draft) for draft in value]
+        if name == "target":
+            return self._record(value)
+        if isinstance(value, Verdict):
+            return VERDICTS.index(value)
+        if isinstance(value, Kind):
+            return KINDS.index(value)
+        return _short(name, value)
+
+    def _token(self, token: Token) -> int | list[Any]:
+        if not self._knows(token):
+            return [token.id, token.text, token.piece]
+        return token.id if token.text == token.piece else [token.id, token.text]
+
+    def _alternatives(self, top: tuple[Alternative, ...]) -> list[Any]:
+        flat: list[Any] = []
+        for token, probability in top:
+            plain = token.text is None and self._knows(token)
+            flat += [token.id if plain else [token.id, token.text, token.piece], round(probability * 1000)]
+        return flat
+
+    def _knows(self, token: Token) -> bool:
+        """Whether the browser's table gives this token's piece, adding it there at first sight."""
+        if token.id is None or token.piece is None:
+            return False
+        if token.id not in self._pieces:
+            self._pieces[token.id] = token.piece
+            self._table += [token.id, token.piece]
+        return self._pieces[token.id] == token.piece
+
+
+class Decoder:
+    """The inverse of `Encoder`: the reference for the browser's decoder, and for whoever reads the wire in Python."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, str] = {}
+        self._lanes: list[str] = []
+
+    def events(self, batch: dict[str, Any]) -> list[Event]:
+        """The events of a batch, in order. Raises TraceError where a message is not known."""
+        table = batch.get("t", [])
+        self._pieces.update(zip(table[::2], table[1::2], strict=True))
+        return [event_from_json(self._event(message)) for message in batch["e"] if message[0] not in "sn"]
+
+    def _event(self, message: list[Any]) -> dict[str, Any]:
+        if message[0] == "r":
+            return {"event": "RoundDone", "lane": self._lanes[message[1]], "round": self._record(Round, message[2:])}
+        if message[0] != "j":
+            raise TraceError(f"The message {message[0]!r} is not known.")
+        if message[1]["event"] == "RaceStarted":
+            self._lanes = [lane["name"] for lane in message[1]["header"]["lanes"]]
+        return message[1]
+
+    def _record(self, cls: type, values: list[Any]) -> dict[str, Any]:
+        pairs = zip(fields(cls), values, strict=False)
+        return {spec.name: self._field(spec.name, value) for spec, value in pairs if not _is_default(spec, value)}
+
+    def _field(self, name: str, value: Any) -> Any:
+        if value is None:
+            return None
+        if name.endswith("_top"):
+            pairs = zip(value[::2], value[1::2], strict=True)
+            return [[self._token(token, plain=False), permille / 1000] for token, permille in pairs]
+        inner = {"drafts": lambda: [self._record(DraftToken, draft) for draft in value]}
+        inner["target"] = lambda: self._record(TargetToken, value)
+        inner["token"] = lambda: self._token(value, plain=True)
+        inner["verdict"] = lambda: VERDICTS[value]
+        inner["kind"] = lambda: KINDS[value]
+        return inner[name]() if name in inner else value
+
+    def _token(self, code: int | list[Any], plain: bool) -> list[Any]:
+        if isinstance(code, int):
+            piece = self._pieces[code]
+            return [code, piece if plain else None, piece]
+        return code if len(code) == 3 else [*code, self._pieces[code[0]]]
+
+
+def _is_default(spec: Field, value: Any) -> bool:
+    return spec.default is not MISSING and type(value) is type(spec.default) and value == spec.default
+
+
+def _short(name: str, value: Any) -> Any:
+    """A number in no more digits than it needs: microseconds for seconds, six digits for the rest."""
+    if not isinstance(value, float):
+        return value
+    short = round(value, 6) if name.endswith("_seconds") else float(f"{value:.6g}")
+    return int(short) if short.is_integer() and abs(short) < 1e6 else short

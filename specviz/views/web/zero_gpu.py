@@ -1,0 +1,142 @@
+"""Races on ZeroGPU, where a GPU is lent for the seconds of one call.
+
+The call runs in a process forked for it: it takes a request, not models, and gives out tuples of JSON texts, since all
+that passes is pickled. No thread runs inside; the trace is put together in the main process. Away from ZeroGPU nothing
+here is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from specviz.catalogue.catalog import Profile
+from specviz.core.errors import ContextError, LoadError, SpecvizError
+from specviz.models import LanguageModel
+from specviz.races.request import RaceRequest
+from specviz.traces import (
+    Event,
+    LaneFinished,
+    RaceFinished,
+    RaceStarted,
+    Reason,
+    RoundDone,
+    event_from_json,
+    event_to_json,
+)
+from specviz.views.web.model_store import ModelStore
+from specviz.views.web.running import Cancelled, Runner, Step, race_events, wait_for_models
+
+_BATCH = 4  # events a tuple: a yield is where a cancel is noticed
+REFUSED = (
+    "The GPU was not granted ({}). Ask for fewer tokens or lanes, sign in for a larger quota, "
+    "or look at a recorded race meanwhile."
+)
+
+
+def spaces_module() -> ModuleType | None:
+    """The `spaces` package on a ZeroGPU machine, else None. To be imported before CUDA is touched."""
+    if not os.environ.get("SPACES_ZERO_GPU"):
+        return None
+    try:
+        return importlib.import_module("spaces")
+    except ImportError:
+        return None
+
+
+def duration(request: RaceRequest, profile: Profile) -> int:
+    """Seconds of GPU to ask for: the worst case of this race, capped; small ones are served first."""
+    drafts = request.parsed_drafts
+    lanes = [request.settings, *(draft.settings_in(request.settings) for draft in drafts)]
+    longest, k = (max(getattr(lane, name) for lane in lanes) for name in ("max_new_tokens", "k"))
+    seconds = profile.zero_gpu.seconds(longest, k, len(drafts)) if profile.zero_gpu else 60.0
+    return max(1, round(seconds))
+
+
+def zero_runner(spaces: Any, store: ModelStore, profile: Profile) -> Runner:
+    """Races run in one `@spaces.GPU` call each: all lanes on the same card, one charge."""
+
+    def seconds(request: RaceRequest) -> int:
+        return duration(request, profile)
+
+    @spaces.GPU(duration=seconds)
+    def race_on_gpu(request: RaceRequest) -> Iterator[tuple[str, ...]]:
+        yield from _texts(request, store)
+
+    def run(request: RaceRequest, cancelled: Cancelled) -> Iterator[list[Step]]:
+        waiting = wait_for_models(request, store, cancelled)
+        yield from ([step] for step in waiting)
+        if cancelled():
+            return
+        yield from _received(race_on_gpu(request), cancelled)
+
+    return run
+
+
+def _texts(request: RaceRequest, store: ModelStore) -> Iterator[tuple[str, ...]]:
+    """Inside the call: events as JSON, a few a tuple. A refusal in words travels as a tuple too."""
+    batch: list[str] = []
+    try:
+        for event in race_events(request, _models(request, store), lambda: False):
+            batch.append(json.dumps(event_to_json(event)))
+            if len(batch) >= _BATCH:
+                yield tuple(batch)
+                batch = []
+    except SpecvizError as error:
+        batch.append(json.dumps({"refused": str(error)}))
+    yield tuple(batch)
+
+
+def _models(request: RaceRequest, store: ModelStore) -> dict[str, LanguageModel]:
+    """What the process had loaded when it was forked; to load here would take a thread and the lent seconds."""
+    models = {source: store.loaded(source) for source in request.sources}
+    missing = next((source for source, model in models.items() if model is None), None)
+    if missing is not None:
+        raise LoadError(f"{store.title(missing)} came too late for this GPU call; press Run again.")
+    return models
+
+
+def _received(batches: Iterator[tuple[str, ...]], cancelled: Cancelled) -> Iterator[list[Step]]:
+    """In the main process: the events again. Closing the call's iterator is what stops it."""
+    trace: list[Event] = []
+    try:
+        for batch in batches:
+            steps = [_step(text) for text in batch]
+            trace += steps
+            yield steps
+            if cancelled() and not any(isinstance(step, RaceFinished) for step in steps):
+                yield cut_short(trace)
+                return
+    except SpecvizError:
+        raise
+    except Exception as error:  # the quota's refusals are of several types, gradio's Error among them
+        raise ContextError(REFUSED.format(error)) from error
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            close()
+
+
+def cut_short(trace: list[Event]) -> list[Event]:
+    """The events that end a trace whose engine was stopped from outside."""
+    texts: dict[str, str] = {}
+    for event in trace:
+        match event:
+            case RaceStarted(header):
+                texts = {lane.name: "" for lane in header.lanes}
+            case RoundDone(lane, round_):
+                texts[lane] += "".join(token.text or "" for token in round_.kept)
+            case LaneFinished(lane):
+                del texts[lane]
+    return [*(LaneFinished(lane, Reason.CANCELLED, text) for lane, text in texts.items()), RaceFinished(True)]
+
+
+def _step(text: str) -> Step:
+    value = json.loads(text)
+    if "refused" in value:
+        raise ContextError(value["refused"])
+    return event_from_json(value)
