@@ -13,7 +13,7 @@ from specviz.distil.card import check_folder, write_card
 from specviz.distil.corpus import Corpus, is_begun
 from specviz.distil.evaluation import evaluate, rows
 from specviz.distil.job import Job
-from specviz.distil.kinds import kind
+from specviz.distil.kinds import kind_named
 from specviz.distil.plan import Plan, card_facts, race_facts, training_minutes
 from specviz.distil.synthesise import facts_of, is_enough, synthesise
 from specviz.distil.teacher import Teacher, load_teacher
@@ -27,15 +27,15 @@ _TRAINED_AT = 0.9  # of the progress shown; the rest is the evaluation
 
 def run_distil(plan: Plan, progress: Progress) -> dict[str, Any]:
     """Make the draft; returns the card's facts. Run again after a kill, it goes on. Raises SpecvizError in words."""
-    chosen = kind(plan.kind)
+    kind = kind_named(plan.kind)
     check_folder(plan.out, plan.kind)
     _make_folder(plan.out)
     teacher = load_teacher(plan.source, plan.device, plan.dtype, part(progress, 0.0, 0.02))
-    share = chosen.TEXT_SHARE
+    share = kind.text_share
     with _corpus(plan, teacher, 60 * share * plan.minutes, part(progress, 0.02, share * _TRAINED_AT)) as corpus:
         bar, minutes = part(progress, share * _TRAINED_AT, _TRAINED_AT), training_minutes(plan, share)
         job = Job(teacher, corpus, plan.out, 60 * minutes, plan.seed, bar, plan.vocabulary, plan.megabytes, plan.steps)
-        trained = chosen.train(job)
+        trained = kind.train(job)
         facts = card_facts(plan, teacher, corpus, minutes, trained.facts.get("steps"))
         facts |= {"draft": trained.facts, "curve": list(trained.curve), "curve_note": trained.curve_note}
         held_out = corpus.held_out()[: plan.held_out]

@@ -20,7 +20,7 @@ from specviz.distil.corpus import FILE, Conversation, Corpus
 from specviz.distil.counting import make_table
 from specviz.distil.favourites import best_prefix, favourites
 from specviz.distil.job import Job
-from specviz.distil.kinds import kind, kinds
+from specviz.distil.kinds import KINDS, kind_named
 from specviz.distil.pipeline import _corpus as corpus_of_run
 from specviz.distil.pipeline import run_distil
 from specviz.distil.plan import Plan
@@ -369,9 +369,8 @@ def test_a_folder_that_is_read_only_is_refused_before_the_target_is_loaded(tmp_p
 
 
 def test_every_kind_says_what_it_is_and_how_its_time_is_shared():
-    for name in kinds():
-        module = kind(name)
-        assert module.__doc__.splitlines()[0].endswith(".") and 0 < module.TEXT_SHARE < 1
+    for kind in KINDS:
+        assert kind_named(kind.name) is kind and kind.help.endswith(".") and 0 < kind.text_share < 1
 
 
 def test_the_corpus_module_and_the_command_load_no_torch():
