@@ -14,7 +14,7 @@ from specviz.views.web.api import add_api
 from specviz.views.web.form import Offer
 from specviz.views.web.model_store import ModelStore
 from specviz.views.web.page_theme import STYLESHEET, make_theme
-from specviz.views.web.pages.race_page import build_race_page
+from specviz.views.web.pages import PAGES, PageContext
 from specviz.views.web.run_events import DEVICE
 from specviz.views.web.running import Runner, thread_runner
 from specviz.views.web.zero_gpu import spaces_module, zero_runner
@@ -58,12 +58,22 @@ def build_app(options: Options | None = None, catalog: Catalog | None = None) ->
     store = ModelStore(catalog, options.device, options.dtype or profile.dtype, _budget(options, profile))
     hz = _CPU_HZ if options.device in ("auto", "cpu") else _HZ
     runner = _runner(store, profile, hz)
-    with gr.Blocks(title="specviz: speculative decoding, live", analytics_enabled=False, fill_width=True) as blocks:
-        build_race_page(blocks, offer, store, runner, hz)
+    blocks = gr.Blocks(title="specviz: speculative decoding, live", analytics_enabled=False, fill_width=True)
+    _build_pages(PageContext(blocks, offer, store, runner, hz))
+    with blocks:
         add_api(offer, runner, **DEVICE)
     blocks.queue(max_size=MAX_WAITING, default_concurrency_limit=8)
     blocks._queue.sleep_when_free = _LOOK_SECONDS
     return App(blocks, store, offer.target)
+
+
+def _build_pages(context: PageContext) -> None:
+    front, *others = PAGES
+    with context.blocks:
+        front.build(context)
+    for page in others:
+        with context.blocks.route(page.name, page.path):
+            page.build(context)
 
 
 def launch_options() -> dict[str, Any]:

@@ -1,1 +1,11 @@
-"""The pages of the app, one a file."""
+"""The pages of the app, one a file, in the order of the navigation; the first is the front page.
+
+A new page takes its own file and its line here.
+"""
+
+from specviz.views.web.pages.page_record import Page, PageContext
+from specviz.views.web.pages.race_page import RACE_PAGE
+
+PAGES: tuple[Page, ...] = (RACE_PAGE,)
+
+__all__ = ["PAGES", "Page", "PageContext"]

@@ -18,9 +18,9 @@ from specviz.views.web.form import Offer
 from specviz.views.web.form_events import LIGHT, FormEvents
 from specviz.views.web.gallery_events import build_gallery, first_value, wire_gallery
 from specviz.views.web.model_store import ModelStore
+from specviz.views.web.pages.page_record import Page, PageContext
 from specviz.views.web.race_view.component import RaceView
 from specviz.views.web.run_events import RunEvents
-from specviz.views.web.running import Runner
 from specviz.views.web.session import Session
 from specviz.views.web.text_line import QUIET, TextLine, busy, error
 from specviz.views.web.theme_watch import ThemeWatch, theme_of
@@ -30,8 +30,9 @@ _TAGLINE = "Watch a small model guess and a large one check all its guesses in o
 _MASTHEAD = f'<h1>specviz</h1><p class="tagline">{_TAGLINE}</p>'
 
 
-def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: Runner, hz: float) -> None:
-    """Build the page into `blocks`. `hz` is how often a visitor's page changes while a race runs, at most."""
+def build_race_page(context: PageContext) -> None:
+    """Build the page: what to race on the left, the race and its report on the right."""
+    blocks, offer, store = context.blocks, context.offer, context.store
     usual = offer.first_form()
     session = gr.State(Session(), delete_callback=Session.stop)
     remembered = gr.BrowserState("", storage_key="specviz-setup", secret="specviz")
@@ -51,7 +52,7 @@ def build_race_page(blocks: gr.Blocks, offer: Offer, store: ModelStore, runner: 
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()
     controls.run.click(lambda: (None, QUIET), None, [gallery, caption], **LIGHT)  # what is shown next is no recording
-    over = RunEvents(controls, offer, runner, hz, line, view).wire(session, remembered)
+    over = RunEvents(controls, offer, context.runner, context.hz, line, view).wire(session, remembered)
     over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
     shown = wire_gallery(blocks, gallery, session, view, caption)
     shown.then(_draw(report), session, report.outputs, **LIGHT)
@@ -113,3 +114,6 @@ def _wire_visit(
 
     blocks.load(restore, remembered, events.restores, **LIGHT)
     blocks.load(watch, None, chip, show_progress="hidden", api_visibility="private", concurrency_limit=None)
+
+
+RACE_PAGE = Page("Race", "", build_race_page)
