@@ -1,6 +1,7 @@
-"""Drafts made from a target: `python -m specviz distil`.
+"""Make drafts from a target alone: `python -m specviz distil`.
 
-The target writes text (`corpus`, `synthesise`), a kind makes a draft from it (`kinds`), held-out prompts
-say what the draft is worth (`evaluation`), and a card says how it was made (`card`). Drafting itself is not done here:
-what a kind writes is read by a strategy in `specviz.drafts`.
+`pipeline` runs the steps: the target writes text (`teacher`, `prompt_format`, `synthesis`, kept in a `corpus`); a kind
+of draft is made from it (`kinds`: `table_counting`, `student_training`, `feature_head_training`); `evaluation` races
+the draft on held-out prompts; `card` records how it was made and what it is worth. The strategies in `specviz.drafts`
+read the files that are written here.
 """

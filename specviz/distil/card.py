@@ -1,17 +1,25 @@
 """The card of a draft: what it was made from and how, what it is worth, and the command that makes it again.
 
-`card.json` holds the facts, `card.md` the same for people.
+`card.json` holds the facts, `card.md` presents them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from specviz import __version__
 from specviz.core.errors import InputError
+from specviz.distil.corpus import Corpus
+from specviz.distil.job import Trained
+from specviz.distil.plan import Plan
+from specviz.distil.teacher import Teacher
 
 JSON, MARKDOWN = "card.json", "card.md"
 
@@ -28,8 +36,39 @@ def check_folder(out: Path, kind: str) -> None:
         raise InputError(f"{out} holds a draft of the kind '{there}'; choose another folder with --out.")
 
 
+def card_facts(plan: Plan, teacher: Teacher, corpus: Corpus, minutes: float, trained: Trained) -> dict[str, Any]:
+    """Everything on the card but the results of the races. `minutes` went into the draft itself.
+
+    The command gives numbers of tokens and steps: what fits a time depends on the machine.
+    """
+    checkpoint, steps = teacher.checkpoint, trained.facts.get("steps")
+    again = replace(plan, tokens=max(1, corpus.tokens), text=None, minutes=minutes, steps=steps)
+    return {
+        "kind": plan.kind,
+        "licence": checkpoint.licence,
+        "command": again.command,
+        "target": {**teacher.facts, "source": plan.source, "revision": checkpoint.revision},
+        "text": {
+            "conversations": len(corpus),
+            "reply_tokens": corpus.tokens,
+            "held_out_conversations": len(corpus.held_out()),
+            "batches": corpus.batches,
+            "seconds": round(corpus.seconds),
+            **{name: corpus.facts[name] for name in ("seed", "dtype", "settings")},
+        },
+        "versions": {
+            "specviz": __version__,
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in ("torch", "transformers", "numpy")},
+        },
+        "draft": trained.facts,
+        "curve": list(trained.curve),
+        "curve_note": trained.curve_note,
+    }
+
+
 def write_card(out: Path, facts: Mapping[str, Any]) -> None:
-    """Write both files; each is whole or absent."""
+    """Write both files, each whole or not at all."""
     for name, text in ((JSON, json.dumps(facts, indent=2, ensure_ascii=False) + "\n"), (MARKDOWN, markdown(facts))):
         path = out / name
         scratch = path.with_name(f"{name}.part")
@@ -38,7 +77,7 @@ def write_card(out: Path, facts: Mapping[str, Any]) -> None:
 
 
 def markdown(facts: Mapping[str, Any]) -> str:
-    """The card as text; the order is that of `facts`, its tables last."""
+    """The card as Markdown; lists and tables keep the order of `facts`."""
     target = facts["target"]
     lines = [
         f"# A draft for {target['name']}: {facts['kind']}",
@@ -53,7 +92,7 @@ def markdown(facts: Mapping[str, Any]) -> str:
         lines += ["", f"## {title}", "", *_list(facts[name])]
     lines += [
         "",
-        "## Worth on held-out prompts",
+        "## Results on held-out prompts",
         "",
         _HELD_OUT.format(**facts["held_out"]),
         "",
@@ -66,9 +105,9 @@ def markdown(facts: Mapping[str, Any]) -> str:
 
 
 _HELD_OUT = (
-    "Greedy races against standard decoding on {prompts} prompts that were neither counted nor trained on, at most "
-    "{new_tokens} new tokens each, {device}, {threads} threads, {dtype}. tau: tokens a target pass; alpha: accepted / "
-    "tested; c: a drafted token in one-token target passes; speed-ups are medians over the prompts."
+    "Greedy races against standard decoding on {prompts} prompts that the draft was not made from, with at most "
+    "{new_tokens} new tokens each, on {device} with {threads} threads in {dtype}. tau: tokens per target pass; alpha: "
+    "accepted / tested; c: cost of a drafted token in one-token target passes. Speed-ups are medians over the prompts."
 )
 
 
@@ -82,7 +121,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines + [_row(_value(row.get(name)) for name in names) for row in rows]
 
 
-def _row(cells: Any) -> str:
+def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 

@@ -1,8 +1,8 @@
 """Corpus: text that a target wrote, kept as token ids in a file that only grows.
 
-`text.jsonl` holds a first line of facts (what wrote the text, and how) and then a line for each batch of
-conversations. A batch is written whole or not at all: a last line that a killed run left half-written is dropped, so
-that the run which goes on writes that batch again. Knows nothing of models; standard library only.
+The first line of `text.jsonl` holds facts (what wrote the text, and how), each further line a batch of conversations.
+A batch is written whole or not at all: a line that a killed run left unfinished is dropped, and the run that resumes
+writes that batch again. Knows nothing of models; standard library only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE = "text.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A prompt and its reply: `ids` (n,) in the order that the target reads them; the reply is `ids[reply_start:]`."""
+    """A prompt and its reply: `ids` (n,) as the target reads them; the reply is `ids[reply_start:]`."""
 
     ids: tuple[int, ...]
     reply_start: int
@@ -39,12 +39,12 @@ class Conversation:
 
 
 class Corpus:
-    """The conversations in a folder, as many as there were when it was opened, and those added since.
+    """The conversations in a folder: those it held when it was opened, and those added since.
 
-    With `facts` it is opened to be written, by one process at a time; a new folder is made with these facts, and one
-    that was made with others is refused. Without, it is only read, also while another process writes. Iterating reads
-    the file anew. `batches` counts whole lines, `tokens` those of the replies, `seconds` what writing them took;
-    `largest_id` is -1 where there is none. Raises InputError in words.
+    With `facts` the corpus is open for writing, to one process at a time; a new folder is made with these facts, and one
+    made with others is refused. Without `facts` it is read-only, and another process may write meanwhile. Iterating
+    reads the file again. `batches` counts whole lines, `tokens` reply tokens, `seconds` the time it took to write them;
+    `largest_id` is -1 for an empty corpus. Raises InputError.
     """
 
     def __init__(self, folder: Path | str, facts: Mapping[str, Any] | None = None) -> None:
@@ -63,16 +63,16 @@ class Corpus:
             self._measure(line)
 
     def add(self, conversations: Iterable[Conversation], seconds: float = 0.0) -> None:
-        """Append a batch, which may be empty, and what it took; it is on the disk when this returns."""
+        """Append a batch, which may be empty, and the time it took; it is on the disk when this returns."""
         if self._file is None:
-            raise InputError(f"The text in {self._path.parent} was opened to be read; open it with its facts to add.")
+            raise InputError(f"The text in {self._path.parent} was opened to be read; open it with its facts to write.")
         rows = [[each.reply_start, *each.ids] for each in conversations]
         line = _encoded({"seconds": round(seconds, 3), "conversations": rows})
         self._append(line)
         self._measure(line)
 
     def held_out(self) -> tuple[Conversation, ...]:
-        """The first batch that is not empty: never counted or trained on, and the same however the corpus grows."""
+        """The first batch that is not empty: never learnt from, and the same however the corpus grows."""
         return next((batch for batch in self._read() if batch), ())
 
     def training(self) -> Iterator[Conversation]:
@@ -105,13 +105,13 @@ class Corpus:
         self._append(_encoded({"format": FORMAT, **facts}))
 
     def _append(self, line: bytes) -> None:
-        self._file.truncate(self._end)  # what a full disk left of the line before
+        self._file.truncate(self._end)  # an earlier append may have failed on a full disk
         self._file.write(line)
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def _measure(self, line: bytes) -> None:
-        if self._end:  # else it is the line of facts
+        if self._end:  # the first line holds the facts
             batch, seconds = _batch(self._path, line)
             self.batches += 1
             self.seconds += seconds
@@ -128,7 +128,7 @@ class Corpus:
 
 
 def is_begun(folder: Path | str) -> bool:
-    """Whether the line of facts lies there whole; a run that was killed in it begins anew."""
+    """Whether the line of facts is complete; a run that was killed while writing it starts again."""
     try:
         return _first_line(_path(folder)) is not None
     except (OSError, ValueError):
@@ -140,7 +140,7 @@ def _path(folder: Path | str) -> Path:
 
 
 def _writable(path: Path) -> BinaryIO:
-    """The file, to append to, held against other writers."""
+    """The file, open for appending and locked against other writers."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "ab")  # the corpus closes it
@@ -166,11 +166,13 @@ def _first_line(path: Path) -> bytes | None:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    """What the first line says of the text."""
+    """The facts in the first line."""
     try:
         facts = json.loads(_first_line(path) or b"null")
     except OSError as error:
-        raise InputError(f"There is no text in {path.parent} ({error.strerror}); write some with distil.") from error
+        raise InputError(
+            f"There is no text in {path.parent} ({error.strerror}); write some with 'specviz distil'."
+        ) from error
     except ValueError as error:
         raise InputError(_not_ours(path)) from error
     if not isinstance(facts, dict) or facts.pop("format", None) != FORMAT:
@@ -179,7 +181,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _batch(path: Path, line: bytes) -> tuple[tuple[Conversation, ...], float]:
-    """A line's conversations and seconds."""
+    """(conversations, seconds) of a line."""
     try:
         value = json.loads(line)
         batch = tuple(Conversation(tuple(ids), start) for start, *ids in value["conversations"])
@@ -204,7 +206,7 @@ def _differs(path: Path, there: dict[str, Any], asked: dict[str, Any]) -> str:
     name = next(name for name in (*asked, *there) if there.get(name) != asked.get(name))
     return (
         f"The text in {path.parent} was written with {name} {there.get(name)!r}, not {asked.get(name)!r}; "
-        "choose another folder, or ask for the same."
+        "choose another folder, or ask for the same text."
     )
 
 

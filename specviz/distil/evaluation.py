@@ -1,6 +1,6 @@
-"""What a draft is worth on prompts that it never saw: real races against standard decoding.
+"""Evaluate a draft on prompts that it never saw: real races against standard decoding.
 
-Numbers are those of `specviz.metrics`, over all prompts: tau and alpha from pooled counts, the rest medians.
+Numbers are those of `specviz.metrics` over all prompts: tau and alpha from pooled counts, the others medians.
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
 
 from specviz.core.errors import SpecvizError
 from specviz.core.settings import Settings
@@ -16,6 +19,7 @@ from specviz.distil.job import Trial
 from specviz.drafting import Strategy, make_draft
 from specviz.metrics import Summary, summarize
 from specviz.models import LanguageModel
+from specviz.models.device import device_name
 from specviz.races.racing import STANDARD, Lane, race
 from specviz.sources import Progress
 from specviz.traces import Reason
@@ -94,6 +98,17 @@ def rows(worths: Iterable[Worth]) -> list[dict[str, object]]:
         {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(worth).items()}
         for worth in worths
     ]
+
+
+def race_facts(target: LanguageModel, prompts: int) -> dict[str, Any]:
+    """For the card: how the races were run."""
+    return {
+        "prompts": prompts,
+        "new_tokens": NEW_TOKENS,
+        "device": device_name(target.device),
+        "dtype": str(target.dtype).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+    }
 
 
 def _ratio(part: int, whole: int) -> float | None:

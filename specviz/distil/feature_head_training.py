@@ -1,109 +1,102 @@
-"""A feature head in training: one layer on the target's last hidden states, under its embedding and head.
+"""Train a feature head: one layer on the target's last hidden states, under the target's embedding and head.
 
-It learns to give the next hidden state and, through the target's head, the target's own distribution (EAGLE, Li et al.
-2024). Inside a block the head reads its own guesses, so it is trained on them too: each depth goes on from the states
-of the one before, and sees what it will see when it drafts (training-time test, EAGLE-3, Li et al. 2025).
+It learns to predict the next hidden state and, through the target's head, the target's own distribution (EAGLE, Li et
+al. 2024). Inside a block the head reads its own predictions, so it is trained on them too: each depth continues from
+the states of the one before, and sees what it will see when it drafts (training-time test, EAGLE-3, Li et al. 2025).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import DynamicCache
 
-from specviz.distil.files import draft_facts, write_draft
-from specviz.distil.job import Job, Trained, Trial
-from specviz.distil.lessons import Batch, Head
-from specviz.distil.losses import NOTHING, Score, back_propagate, score
-from specviz.distil.student_training import mixed
-from specviz.distil.training import CURVE_NOTE, Pupil, Recipe, train_pupil
-from specviz.distil.training_state import State
+from specviz.distil.job import Job, Trained
+from specviz.distil.losses import EMPTY_SCORE, OutputHead, Score, back_propagate, score
+from specviz.distil.student_training import mixed_precision
+from specviz.distil.trainer import TrainableDraft, TrainingRecipe
+from specviz.distil.training import train_draft
+from specviz.distil.training_examples import TrainingBatch
 from specviz.drafting.feature_pass import FEATURE_NORM, FUSE, TOKEN_NORM, HeadShape
 from specviz.drafts.feature_head import KIND
 from specviz.models.native import rms_norm
 from specviz.models.shallow import own_parameters, put
 
 DEPTHS = 3
-_FADING = 0.8  # what a depth weighs of the one before
-_REGRESSION = 0.1  # what the distance of the hidden states weighs beside the cross-entropy
-_BLOCKS = (2, 4)  # values of k that it is raced with
+_DEPTH_DECAY = 0.8  # weight of a depth relative to the one before
+_REGRESSION_WEIGHT = 0.1  # of the distance between hidden states, relative to the cross-entropy
 
 
-def train_feature_head(job: Job, recipe: Recipe | None = None) -> Trained:
+def train_feature_head(job: Job, recipe: TrainingRecipe | None = None) -> Trained:
     """Make `feature-head.safetensors` in the job's folder."""
     module = job.teacher.module
-    torch.manual_seed(job.seed)  # for what the layer does not take from the target
-    shape = HeadShape.of(module.config, Head(module, None).weight.shape[1], job.teacher.context_length)
+    torch.manual_seed(job.seed)  # for weights that do not start from the target's
+    shape = HeadShape.of(module.config, OutputHead(module, None).weight.shape[1], job.teacher.context_length)
 
-    def write(pupil: Pupil, ids: Tensor | None, state: State) -> Path:
-        return write_draft(job, KIND, pupil.weights, ids, state, {"shape": shape.facts})
+    def build(ids: Tensor | None) -> TrainableFeatureHead:
+        return TrainableFeatureHead(module, shape, ids)
 
-    recipe = recipe or Recipe(steps=job.steps)
-    pupil, ids, state = train_pupil(
-        job, KIND, lambda ids: FeatureHead(module, shape, ids), recipe, True, lambda *made: write(*made)
-    )
-    path = write(pupil, ids, state)
-    facts = draft_facts(pupil.weights, ids, state, recipe, path) | {"shape": shape.facts, "depths": DEPTHS}
-    trials = tuple(Trial(KIND, {"weights": str(path)}, k) for k in _BLOCKS)
-    return Trained((path,), facts, trials, tuple(state.curve), CURVE_NOTE)
+    recipe = recipe or TrainingRecipe(steps=job.steps)
+    trained = train_draft(job, KIND, build, recipe, {"shape": shape.facts}, features=True)
+    return replace(trained, facts={**trained.facts, "depths": DEPTHS})
 
 
-class FeatureHead(Pupil):
-    """One layer, float32, started from the target's first where that is of the same make."""
+class TrainableFeatureHead(TrainableDraft):
+    """One layer in float32, started from the target's first layer where the weights fit."""
 
     kind = KIND
 
     def __init__(self, module: nn.Module, shape: HeadShape, ids: Tensor | None) -> None:
-        self._shape, self._target, self._head = shape, module, Head(module, ids)
+        self._shape, self._target, self._head = shape, module, OutputHead(module, ids)
         layer = shape.module().to(module.device)
-        self.weights = {name: nn.Parameter(weight) for name, weight in _start(module, layer, shape).items()}
+        self.weights = {name: nn.Parameter(weight) for name, weight in _start_weights(module, layer, shape).items()}
         own = {name: weight for name, weight in self.weights.items() if name in own_parameters(layer)}
         self._layer = put(layer, own).model
 
-    def learn(self, batch: Batch) -> float:
-        """All depths at once: the sum of their losses, deeper ones weighing less."""
+    def learn(self, batch: TrainingBatch) -> float:
+        """Learn all depths at once: the sum of their losses, deeper ones weighing less."""
         loss, truth = torch.zeros((), device=batch.ids.device), self._rows(batch.features, batch)
-        whole = 0.0
+        mean = 0.0
         for depth, states in enumerate(self._depths(batch)):
-            states, weight = self._rows(states, batch), _FADING**depth
+            states, weight = self._rows(states, batch), _DEPTH_DECAY**depth
             gradient, total = back_propagate(states, self._head, batch.top_ids, batch.top_probs, weight / len(states))
             distance = functional.smooth_l1_loss(states.float(), truth)
-            # the gradient of the cross-entropy is known; this gives it to what the states came from
-            loss = loss + (states * gradient).sum() + weight * _REGRESSION * distance
-            whole += weight * total / len(states)
+            # (states * gradient) has the known gradient of the cross-entropy, and passes it on to what made the states
+            loss = loss + (states * gradient).sum() + weight * _REGRESSION_WEIGHT * distance
+            mean += weight * total / len(states)
         loss.backward()
-        return whole
+        return mean
 
     @torch.no_grad()
-    def examine(self, batch: Batch) -> Score:
-        """Cross-entropy of the first depth, and first choices at each."""
+    def examine(self, batch: TrainingBatch) -> Score:
+        """The cross-entropy of the first depth, and the first choices at each depth."""
         scores = [
             score(self._rows(states, batch), self._head, batch.top_ids, batch.top_probs)
             for states in self._depths(batch)
         ]
         if not scores[0].rows:
-            return NOTHING
+            return EMPTY_SCORE
         return Score(scores[0].cross_entropy, tuple(one.matches[0] for one in scores), scores[0].rows)
 
-    def _depths(self, batch: Batch) -> Iterator[Tensor]:
-        """The states (b, t, width) of each depth; at depth d all of a row's last d features are the head's own."""
+    def _depths(self, batch: TrainingBatch) -> Iterator[Tensor]:
+        """The states (b, t, width) of each depth; at depth d the last d features of a row are the head's own."""
         length = batch.ids.shape[1]
-        places = torch.arange(length, device=batch.ids.device)[None]
+        positions = torch.arange(length, device=batch.ids.device)[None]
         tokens = self._normed(self._target.get_input_embeddings()(batch.ids), TOKEN_NORM)
         before, cache = _shifted(batch.features), DynamicCache()
         for depth in range(DEPTHS):
-            with mixed(self._target):
+            with mixed_precision(self._target):
                 rows = functional.linear(
                     torch.cat([self._normed(before, FEATURE_NORM), tokens], -1), self.weights[FUSE]
                 )
                 states = self._layer(
                     inputs_embeds=rows,
                     attention_mask=visible(length, depth).to(rows.device),
-                    position_ids=places,
+                    position_ids=positions,
                     cache=cache,
                     use_cache=True,
                 ).last_hidden_state
@@ -114,15 +107,15 @@ class FeatureHead(Pupil):
         return rms_norm(states.float(), self.weights[name], self._shape.epsilon)
 
     @staticmethod
-    def _rows(states: Tensor, batch: Batch) -> Tensor:
+    def _rows(states: Tensor, batch: TrainingBatch) -> Tensor:
         return states.flatten(0, 1)[batch.rows].float()
 
 
 def visible(length: int, depth: int) -> Tensor:
-    """(1, 1, t, (depth + 1) * t) bool: what row t sees of the keys of each depth so far, one after the other.
+    """(1, 1, t, (depth + 1) * t) bool: which keys of depths 0 to `depth`, in this order, row t sees.
 
-    Of depth 0, where features are the target's, the rows up to t - depth; of depth i the one row t - depth + i: what
-    lies in the cache when the head has drafted `depth` tokens.
+    Of depth 0, whose features are the target's, the rows up to t - depth; of depth i the row t - depth + i alone. That
+    is what the cache holds once the head has drafted `depth` tokens.
     """
     rows, columns = torch.arange(length)[:, None], torch.arange(length)[None]
     first = columns <= rows - depth
@@ -131,14 +124,14 @@ def visible(length: int, depth: int) -> Tensor:
 
 
 def _shifted(states: Tensor) -> Tensor:
-    """The states before each position, zeros before the first: (b, t, width)."""
+    """(b, t, width): the state before each position, zeros before the first."""
     return functional.pad(states[:, :-1], (0, 0, 1, 0))
 
 
-def _start(module: nn.Module, layer: nn.Module, shape: HeadShape) -> dict[str, Tensor]:
-    """float32 weights to begin with: the target's first layer and final norm where they fit, else random ones.
+def _start_weights(module: nn.Module, layer: nn.Module, shape: HeadShape) -> dict[str, Tensor]:
+    """Initial float32 weights: the target's first layer and final norm where they fit, else random ones.
 
-    Both inputs begin as large as the embeddings that the first layer knows.
+    The norms scale both inputs to the size of the embeddings that the first layer was trained on.
     """
     known, start = own_parameters(module), {}
     for name, weight in own_parameters(layer).items():

@@ -1,9 +1,9 @@
-"""What a kind of draft is given and what it gives back."""
+"""What a kind of draft is made from, and what comes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ NO_REPLIES = "There are no replies to learn from; let the target write more text
 class Job:
     """Make a draft for `teacher` from `corpus`, in the folder `out`, in about `seconds` from now.
 
-    `corpus.training()` is the text to learn from; `corpus.held_out()` may be measured on, never learnt from. `seed`
-    fixes every draw. A neural draft says the `vocabulary` most frequent ids, None for every id, and is trained for so
-    many `steps`, None for as many as fit; `megabytes` (decimal) is the most that an n-gram table's file may take.
-    `progress` takes a fraction and a sentence. What a killed run needs to go on lies in `out / "checkpoint"`.
+    Learn from `corpus.training()`; measure on `corpus.held_out()`, and never learn from it. `seed` fixes every draw. A
+    neural draft predicts the `vocabulary` most frequent ids (None: every id) and trains for `steps` steps (None: as
+    many as fit). An n-gram table's file takes at most `megabytes` (decimal). `progress` takes a fraction and a
+    sentence.
     """
 
     teacher: Teacher
@@ -33,6 +33,11 @@ class Job:
     vocabulary: int | None = None
     megabytes: float = 8.0
     steps: int | None = None
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of what a killed run needs to resume."""
+        return self.out / "checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +57,16 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """What was made: `files` in the job's folder, `facts` for the card (plain JSON values), drafts to be raced.
+    """A draft that was made: its `files`, the `facts` for its card (plain JSON values), and the drafts to race.
 
-    `curve` are rows of numbers by name, such as trained tokens and held-out cross-entropy, drawn as a table, and
-    `curve_note` says in a sentence what they are.
+    `curve` holds rows of numbers by name, such as trained tokens and held-out cross-entropy; `curve_note` explains them
+    in a sentence.
     """
 
     files: tuple[Path, ...]
     facts: dict[str, Any]
     trials: tuple[Trial, ...]
-    curve: tuple[dict[str, float], ...] = field(default=())
+    curve: tuple[dict[str, float], ...] = ()
     curve_note: str = ""
 
 

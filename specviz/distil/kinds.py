@@ -41,7 +41,7 @@ def _feature_head(job: Job) -> Trained:
 
 
 def _ngram(job: Job) -> Trained:
-    from specviz.distil.counting import make_table
+    from specviz.distil.table_counting import make_table
 
     return make_table(job)
 

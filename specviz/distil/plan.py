@@ -1,128 +1,130 @@
-"""What a distillation is asked for, and the facts of it that go on the card."""
+"""What a distillation is asked for: the fields of a Plan, each with its flag of the command line. Loads no torch."""
 
 from __future__ import annotations
 
 import os
-import platform
 import shlex
-from dataclasses import dataclass, field, fields
-from importlib import metadata
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from specviz import __version__
 from specviz.core.errors import InputError
-from specviz.distil.corpus import Corpus
-from specviz.distil.evaluation import NEW_TOKENS
-from specviz.distil.files import teacher_facts
-from specviz.distil.synthesise import Recipe
-from specviz.distil.teacher import Teacher
-from specviz.models import LanguageModel
-from specviz.models.device import device_name
+from specviz.distil.kinds import KINDS
 
-_RANGES = {
-    "minutes": (0, 100_000),
-    "seed": (0, 2**31 - 1),
-    "tokens": (1, 10**9),
-    "vocabulary": (2, 10**7),
-    "megabytes": (0.001, 10_000),
-    "steps": (1, 10**9),
-    "held_out": (1, 1000),
-}
-_WHOLE = ("seed", "tokens", "vocabulary", "steps", "held_out")
-_FLAGS = {"megabytes": "mb", "held_out": "held-out"}
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """How a field of `Plan` is given on the command line; it takes a number where it has bounds."""
+
+    name: str
+    help: str
+    metavar: str | None
+    bounds: tuple[float, float] | None
+    whole: bool
+
+
+def _flag(
+    name: str,
+    help: str,
+    metavar: str | None = "N",
+    bounds: tuple[float, float] | None = None,
+    whole: bool = True,
+    default: Any = MISSING,
+) -> Any:
+    """A field of `Plan` with its flag."""
+    return field(default=default, metadata={"flag": Flag(name, help, metavar, bounds, whole)})
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesisRecipe:
+    """How a batch of text is written: `batch` prompts of at most `prompt_tokens`, replies of at most `reply_tokens`.
+
+    Prompts are drawn at `temperature` from the `top_k` likeliest tokens, cut to those of mass `top_p`. A batch ends
+    once no more than the share `stragglers` of its rows is unfinished: unfinished prompts are dropped, replies cut
+    short.
+    """
+
+    batch: int = 96
+    prompt_tokens: int = 80
+    reply_tokens: int = 160
+    temperature: float = 1.0
+    top_k: int = 64
+    top_p: float = 0.95
+    stragglers: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the command was asked for; `text` None keeps the text in `out`/text.
+    """What `distil` is asked for. Raises InputError for a number out of its bounds.
 
-    `tokens` and `steps` None: as much text, and as many steps of a neural draft's training, as fit the time. `minutes`
-    is for all of it but the evaluation; what a killed run spent on text counts. `command` goes on the card.
+    `minutes` covers everything but the evaluation; text that a killed run wrote counts. With `tokens`, the minutes are
+    the draft's alone.
     """
 
-    source: str
-    kind: str
-    out: Path
-    minutes: float = 60.0
-    seed: int = 0
-    tokens: int | None = None
-    text: Path | None = None
-    vocabulary: int | None = None
-    megabytes: float = 8.0
-    steps: int | None = None
-    held_out: int = 12
-    device: str = "auto"
-    dtype: str = "auto"
-    recipe: Recipe = field(default_factory=Recipe)
+    source: str = _flag("--target", "source of the target", "SOURCE")
+    kind: str = _flag("--kind", f"what to make: {', '.join(kind.name for kind in KINDS)}", "KIND")
+    out: Path = _flag("--out", "folder of the draft", "DIR")
+    minutes: float = _flag("--minutes", "time for text and draft", bounds=(0, 100_000), whole=False, default=60)
+    seed: int = _flag("--seed", "seed of every draw", bounds=(0, 2**31 - 1), default=0)
+    tokens: int | None = _flag(
+        "--tokens",
+        "write N reply tokens, however long it takes; --minutes then limits the draft alone",
+        bounds=(1, 10**9),
+        default=None,
+    )
+    text: Path | None = _flag(
+        "--text", "folder of the text, DIR/text unless given; text that is there already counts", "DIR", default=None
+    )
+    vocabulary: int | None = _flag(
+        "--vocabulary", "let a neural draft predict the N most frequent tokens alone", bounds=(2, 10**7), default=None
+    )
+    megabytes: float = _flag("--mb", "largest n-gram table, in MB", bounds=(0.001, 10_000), whole=False, default=8)
+    steps: int | None = _flag(
+        "--steps", "train a neural draft for N steps instead of --minutes", bounds=(1, 10**9), default=None
+    )
+    held_out: int = _flag("--held-out", "number of prompts to race the draft on", bounds=(1, 1000), default=12)
+    device: str = _flag("--device", "auto, cuda, mps or cpu", None, default=AUTO)
+    dtype: str = _flag(
+        "--dtype", "dtype of the target as it writes: auto, float32, bfloat16 or float16", None, default=AUTO
+    )
+    recipe: SynthesisRecipe = field(default_factory=SynthesisRecipe)
 
     def __post_init__(self) -> None:
         for name in ("out", "text"):
             folder = getattr(self, name)
             if folder is not None:
                 object.__setattr__(self, name, Path(os.path.expanduser(folder)))
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            flag = _FLAGS.get(name, name)
-            if value is not None and (isinstance(value, str) or not low <= value <= high):
-                raise InputError(f"--{flag} must be a number from {low:g} to {high:,g}, not {value}.")
-            if name in _WHOLE and isinstance(value, float):
-                raise InputError(f"--{flag} must be a whole number, not {value}.")
+        for each, flag in flags():
+            value = getattr(self, each.name)
+            if flag.bounds and value is not None:
+                _check(flag, value)
+
+    @property
+    def text_folder(self) -> Path:
+        return self.text or self.out / "text"
+
+    @property
+    def command(self) -> str:
+        """The command line of this plan."""
+        words = ["python", "-m", "specviz", "distil"]
+        for each, flag in flags():
+            value = getattr(self, each.name)
+            if value is not None and value != AUTO:
+                words += [flag.name, f"{value:g}" if isinstance(value, float) else str(value)]
+        return shlex.join(words)
 
 
-def training_minutes(plan: Plan, text_share: float) -> float:
-    """What is left for the draft: all of it where the text is measured in tokens."""
-    return plan.minutes if plan.tokens is not None else (1 - text_share) * plan.minutes
+def flags() -> Iterator[tuple[Field, Flag]]:
+    """The fields of a plan that have a flag, each with it."""
+    yield from ((each, each.metadata["flag"]) for each in fields(Plan) if "flag" in each.metadata)
 
 
-def card_facts(
-    plan: Plan, teacher: Teacher, corpus: Corpus, minutes: float, steps: int | None = None
-) -> dict[str, Any]:
-    """Everything of the card that is known before the races; `steps` that a neural draft was trained for."""
-    checkpoint, facts = teacher.checkpoint, corpus.facts
-    return {
-        "kind": plan.kind,
-        "licence": checkpoint.licence,
-        "command": _command(plan, corpus, minutes, steps),
-        "target": {**teacher_facts(teacher), "source": plan.source, "revision": checkpoint.revision},
-        "text": {
-            "conversations": len(corpus),
-            "reply_tokens": corpus.tokens,
-            "held_out_conversations": len(corpus.held_out()),
-            "batches": corpus.batches,
-            "seconds": round(corpus.seconds),
-            **{name: facts[name] for name in ("seed", "dtype", "settings")},
-        },
-        "versions": {
-            "specviz": __version__,
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in ("torch", "transformers", "numpy")},
-        },
-    }
-
-
-def _command(plan: Plan, corpus: Corpus, minutes: float, steps: int | None) -> str:
-    """What makes this draft again, text included: so many tokens and steps, for a time would hang on the machine."""
-    words = ["python", "-m", "specviz", "distil", "--target", plan.source, "--kind", plan.kind, "--out", str(plan.out)]
-    words += ["--tokens", str(corpus.tokens), "--seed", str(plan.seed), "--minutes", f"{minutes:g}"]
-    if steps is not None:
-        words += ["--steps", str(steps)]
-    if plan.vocabulary is not None:
-        words += ["--vocabulary", str(plan.vocabulary)]
-    usual = {each.name: each.default for each in fields(Plan)}
-    for name in ("device", "dtype", "held_out"):
-        if getattr(plan, name) != usual[name]:
-            words += [f"--{_FLAGS.get(name, name)}", str(getattr(plan, name))]
-    return shlex.join([*words, "--mb", f"{plan.megabytes:g}"])
-
-
-def race_facts(target: LanguageModel, prompts: int) -> dict[str, Any]:
-    return {
-        "prompts": prompts,
-        "new_tokens": NEW_TOKENS,
-        "device": device_name(target.device),
-        "dtype": str(target.dtype).removeprefix("torch."),
-        "threads": torch.get_num_threads(),
-    }
+def _check(flag: Flag, value: float | str) -> None:
+    low, high = flag.bounds
+    if isinstance(value, str) or not low <= value <= high:
+        raise InputError(f"{flag.name} must be a number from {low:g} to {high:,g}, not {value}.")
+    if flag.whole and isinstance(value, float):
+        raise InputError(f"{flag.name} must be a whole number, not {value}.")

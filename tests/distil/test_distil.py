@@ -15,17 +15,15 @@ from specviz import load, make_draft
 from specviz.core.errors import InputError
 from specviz.distil import pipeline as run_module
 from specviz.distil.card import markdown
-from specviz.distil.chat import chat_form, rendered
 from specviz.distil.corpus import FILE, Conversation, Corpus
-from specviz.distil.counting import make_table
-from specviz.distil.favourites import best_prefix, favourites
 from specviz.distil.job import Job
 from specviz.distil.kinds import KINDS, kind_named
-from specviz.distil.pipeline import _corpus as corpus_of_run
-from specviz.distil.pipeline import run_distil
-from specviz.distil.plan import Plan
-from specviz.distil.synthesise import Recipe, facts_of, is_enough, synthesise
-from specviz.distil.table_replay import Recorded, record, replayed_tau
+from specviz.distil.pipeline import run_distil, written_text
+from specviz.distil.plan import Plan, SynthesisRecipe
+from specviz.distil.prompt_format import prompt_format
+from specviz.distil.synthesis import corpus_facts, is_enough, synthesise
+from specviz.distil.table_counting import best_prefix, make_table, top_successors
+from specviz.distil.table_replay import ReplayText, replay_texts, replayed_tau
 from specviz.distil.teacher import load_teacher
 from specviz.drafting.ngram_file import load_table
 from specviz.drafting.ngrams import count_ngrams
@@ -34,7 +32,7 @@ from specviz.drafts.cascade import Cascade
 from specviz.sources.progress import silent
 from specviz.views.terminal import main
 
-RECIPE = Recipe(batch=6, prompt_tokens=6, reply_tokens=10, top_p=1.0)
+RECIPE = SynthesisRecipe(batch=6, prompt_tokens=6, reply_tokens=10, top_p=1.0)
 FACTS = {"name": "tiny", "seed": 0}
 ONE, TWO = Conversation((5, 6, 7, 8), 2), Conversation((5, 9, 1), 1)
 
@@ -125,12 +123,12 @@ def test_a_run_that_was_killed_in_its_first_line_begins_anew(teacher, tmp_path):
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / FILE).write_bytes(b'{"format":1,"na')
     plan = Plan(teacher.source, "ngram", tmp_path, tokens=1, recipe=RECIPE)
-    with corpus_of_run(plan, teacher, 0, silent) as corpus:
+    with written_text(plan, teacher, 0, silent) as corpus:
         assert corpus.tokens > 0 and corpus.facts["name"] == teacher.name
 
 
 def test_text_of_another_target_or_of_other_tokens_is_not_learnt_from(teacher, tmp_path):
-    facts, plan = facts_of(teacher, RECIPE, 0), Plan(teacher.source, "ngram", tmp_path, tokens=1, recipe=RECIPE)
+    facts, plan = corpus_facts(teacher, RECIPE, 0), Plan(teacher.source, "ngram", tmp_path, tokens=1, recipe=RECIPE)
     for folder, changed, last, words in (
         ("target", {"target": "elsewhere"}, 5, "written with target 'elsewhere'"),
         ("large", {}, teacher.vocabulary, "holds tokens that .* does not have"),
@@ -140,7 +138,7 @@ def test_text_of_another_target_or_of_other_tokens_is_not_learnt_from(teacher, t
             for _ in range(1 if folder == "short" else 3):
                 corpus.add([Conversation((5, 6, last), 1)])
         with pytest.raises(InputError, match=words):
-            corpus_of_run(replace(plan, text=tmp_path / folder), teacher, 0, silent)
+            written_text(replace(plan, text=tmp_path / folder), teacher, 0, silent)
         Corpus(tmp_path / folder, {**facts, **changed}).close()  # and it is let go of
 
 
@@ -154,26 +152,26 @@ def test_a_home_folder_is_meant_the_same_everywhere(tmp_path, monkeypatch):
 
 
 def test_prompts_are_rendered_as_a_run_renders_what_a_person_types(teacher):
-    form = chat_form(teacher)
+    form = prompt_format(teacher)
     tokenizer = teacher.tokenizer
     assert tokenizer.decode(form.header) == "<|im_start|>user\n"
     assert set(form.ends) == {tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("<|im_end|>")}
     written = tuple(tokenizer(" a cat \n")["input_ids"])
     wanted = "<|im_start|>user\na cat<|im_end|>\n<|im_start|>assistant\n"
-    assert tokenizer.decode(rendered(teacher, form, written)) == wanted
-    assert rendered(teacher, form, tuple(tokenizer(" \n")["input_ids"])) == ()
+    assert tokenizer.decode(form.render(teacher, written)) == wanted
+    assert form.render(teacher, tuple(tokenizer(" \n")["input_ids"])) == ()
 
 
 def test_a_base_model_starts_from_its_first_token(tmp_path):
     base = load_teacher(tiny_checkpoints.save_llama(tmp_path / "base", template=None), "cpu", "float32")
-    with Corpus(tmp_path, facts_of(base, RECIPE, 0)) as corpus:
+    with Corpus(tmp_path, corpus_facts(base, RECIPE, 0)) as corpus:
         synthesise(base, corpus, RECIPE, 0, 1, silent)
     conversations = list(Corpus(tmp_path))
     assert conversations and all(each.ids[0] == base.tokenizer.eos_token_id for each in conversations)
 
 
 def test_a_reply_is_the_targets_own_greedy_text(teacher, tmp_path):
-    with Corpus(tmp_path, facts_of(teacher, RECIPE, 0)) as corpus:
+    with Corpus(tmp_path, corpus_facts(teacher, RECIPE, 0)) as corpus:
         synthesise(teacher, corpus, RECIPE, 0, 1, silent)
     target = load(teacher.source, "cpu", "float32")
     for each in list(Corpus(tmp_path))[:4]:
@@ -190,7 +188,7 @@ def tiny_standard(target, prompt, count):
 def test_text_goes_on_after_a_kill_as_if_nothing_had_been(teacher, tmp_path):
     for name, budgets in (("whole", [90]), ("killed", [1, 90])):
         for tokens in budgets:
-            with Corpus(tmp_path / name, facts_of(teacher, RECIPE, 3)) as corpus:
+            with Corpus(tmp_path / name, corpus_facts(teacher, RECIPE, 3)) as corpus:
                 synthesise(teacher, corpus, RECIPE, 0, tokens, silent)
             if name == "killed" and tokens == 1:
                 path = tmp_path / name / FILE
@@ -201,7 +199,7 @@ def test_text_goes_on_after_a_kill_as_if_nothing_had_been(teacher, tmp_path):
 
 def test_no_prompt_comes_twice_and_another_seed_writes_other_text(teacher, tmp_path):
     for seed in (0, 1):
-        with Corpus(tmp_path / str(seed), facts_of(teacher, RECIPE, seed)) as corpus:
+        with Corpus(tmp_path / str(seed), corpus_facts(teacher, RECIPE, seed)) as corpus:
             synthesise(teacher, corpus, RECIPE, 0, 100, silent)
         prompts = [each.prompt for each in Corpus(tmp_path / str(seed))]
         assert len(prompts) == len(set(prompts)) > 10
@@ -231,7 +229,7 @@ class Fixed:
 
 
 def test_replayed_rounds_keep_what_agrees_and_a_token_of_the_targets():
-    recorded = [Recorded(Conversation((9, 1, 2, 1, 2, 3, 1), 1), torch.zeros(7, 8, dtype=torch.long))]
+    recorded = [ReplayText(Conversation((9, 1, 2, 1, 2, 3, 1), 1), torch.zeros(7, 8, dtype=torch.long))]
     assert replayed_tau(Fixed(), recorded, 2) == 1.0
     chain = Fixed((1, 2))  # 1 2 and the target's 1; nothing right, the target's 2; its 3; its 1, where the reply ends
     assert replayed_tau(chain, recorded, 2) == 6 / 4
@@ -243,21 +241,21 @@ def test_replayed_rounds_keep_what_agrees_and_a_token_of_the_targets():
 
 def test_recorded_choices_are_the_targets_successors_in_spite_of_padding(teacher):
     texts = [Conversation((3, 4, 5, 6, 7, 8, 9), 2), Conversation((5, 6), 1)]
-    for each in record(teacher, texts):
+    for each in replay_texts(teacher, texts):
         alone = teacher.module(torch.tensor([each.conversation.ids])).logits[0].topk(8).indices
         assert each.choices.tolist() == alone.tolist()
 
 
-def test_favourites_are_what_follows_a_token_alone(teacher):
+def test_top_successors_follow_a_token_alone(teacher):
     for prefix in ((), (7,)):
-        found = favourites(teacher, 3, prefix, silent)
+        found = top_successors(teacher, 3, prefix, silent)
         assert found.shape == (teacher.vocabulary, 3)
         for token in (0, 17, teacher.vocabulary - 1):
             logits = teacher.module(torch.tensor([[*prefix, token]])).logits[0, -1]
             assert found[token].tolist() == logits.topk(3).indices.tolist()
 
 
-def test_the_prefix_is_the_one_whose_favourites_come_true(teacher):
+def test_the_prefix_is_the_one_whose_successors_come_true(teacher):
     end = teacher.tokenizer.eos_token_id
     after = {token: int(teacher.module(torch.tensor([[end, token]])).logits[0, -1].argmax()) for token in range(40, 60)}
     sample = [Conversation(pair, 1) for pair in after.items()]
@@ -269,7 +267,7 @@ def job(teacher, folder, megabytes=8.0):
 
 
 def test_the_table_counts_all_but_what_is_held_out_and_keeps_to_its_size(teacher, tmp_path):
-    with Corpus(tmp_path, facts_of(teacher, RECIPE, 0)) as corpus:
+    with Corpus(tmp_path, corpus_facts(teacher, RECIPE, 0)) as corpus:
         corpus.add([Conversation((10, 11, 12, 13), 2)])
         corpus.add([Conversation(tuple(range(20, 120)), 50), Conversation((10, 14, 15), 1)])
     trained = make_table(job(teacher, tmp_path))
@@ -282,13 +280,13 @@ def test_the_table_counts_all_but_what_is_held_out_and_keeps_to_its_size(teacher
     smaller = make_table(job(teacher, tmp_path, (whole - 60) / 1e6))
     assert smaller.facts["file_bytes"] <= whole - 60 and smaller.facts["entries"] < trained.facts["entries"]
     assert [row["reply_tokens"] for row in trained.curve] == [50, 52]  # no size cuts anything
-    with pytest.raises(InputError, match="does not fit into 0.0001 MB"):
+    with pytest.raises(InputError, match="No table fits into 0.0001 MB"):
         make_table(job(teacher, tmp_path, 0.0001))
 
 
 @pytest.mark.parametrize("batches", [(), ([ONE],), ([Conversation((5, 6), 2)], [ONE])])
 def test_without_replies_there_is_no_table(teacher, tmp_path, batches):
-    with Corpus(tmp_path, facts_of(teacher, RECIPE, 0)) as corpus:
+    with Corpus(tmp_path, corpus_facts(teacher, RECIPE, 0)) as corpus:
         for batch in batches:
             corpus.add(batch)
     with pytest.raises(InputError, match="There are no replies to learn from"):
@@ -296,7 +294,7 @@ def test_without_replies_there_is_no_table(teacher, tmp_path, batches):
 
 
 def test_the_table_is_made_for_the_target_that_wrote_the_text(source, teacher, tmp_path):
-    with Corpus(tmp_path, facts_of(teacher, RECIPE, 0)) as corpus:
+    with Corpus(tmp_path, corpus_facts(teacher, RECIPE, 0)) as corpus:
         corpus.add([ONE])
         corpus.add([TWO])
     path = make_table(job(teacher, tmp_path)).files[0]
@@ -321,7 +319,7 @@ def test_a_run_makes_the_draft_and_its_card_and_finds_its_text_again(source, tmp
 
 
 def test_held_out_conversations_have_prompts_that_are_nowhere_in_the_training_text(teacher, tmp_path):
-    with Corpus(tmp_path, facts_of(teacher, RECIPE, 0)) as corpus:
+    with Corpus(tmp_path, corpus_facts(teacher, RECIPE, 0)) as corpus:
         synthesise(teacher, corpus, RECIPE, 0, 80, silent)
         held_out, training = {each.prompt for each in corpus.held_out()}, {each.prompt for each in corpus.training()}
     assert held_out and training and not held_out & training
@@ -381,7 +379,7 @@ def test_the_corpus_module_and_the_command_load_no_torch():
 
 def test_a_cascade_with_a_table_of_the_text_replays_better_than_without():
     text = tuple(range(5, 45))
-    recorded = [Recorded(Conversation(text, 1), torch.zeros(len(text), 8, dtype=torch.long))]
+    recorded = [ReplayText(Conversation(text, 1), torch.zeros(len(text), 8, dtype=torch.long))]
     table = count_ngrams([text])
     with_table, without = (replayed_tau(Cascade(shape="chain", counted=each), recorded, 4) for each in (table, None))
     assert with_table == 39 / 8 and without < 1.1  # rounds of five tokens, the last of four

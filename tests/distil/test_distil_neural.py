@@ -5,7 +5,6 @@ import math
 import shutil
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,16 +14,16 @@ from support.tiny_checkpoints import save_llama
 
 from specviz import load, make_draft
 from specviz.core.errors import InputError
-from specviz.distil import losses, training
+from specviz.distil import losses, trainer
 from specviz.distil.corpus import Conversation, Corpus
-from specviz.distil.feature_head_training import FeatureHead, train_feature_head, visible
+from specviz.distil.feature_head_training import TrainableFeatureHead, train_feature_head, visible
 from specviz.distil.job import Job
-from specviz.distil.lessons import LONGEST, Head, Lessons
-from specviz.distil.losses import back_propagate, soft_cross_entropy
-from specviz.distil.student_training import Student, start_weights, train_student
+from specviz.distil.losses import OutputHead, back_propagate, soft_cross_entropy
+from specviz.distil.student_training import TrainableStudent, start_weights, train_student
 from specviz.distil.teacher import load_teacher
-from specviz.distil.training import Recipe, batches
-from specviz.distil.training_state import alone_in, read_checkpoint, save_checkpoint
+from specviz.distil.trainer import TrainingRecipe
+from specviz.distil.training_examples import LONGEST, TrainingExamples, batches
+from specviz.distil.training_state import exclusive, read_checkpoint, save_checkpoint
 from specviz.drafting import bundled_drafts as shipped
 from specviz.drafting.draft_weights import IDS
 from specviz.drafting.feature_pass import FeaturePass, HeadShape
@@ -64,7 +63,7 @@ def job(teacher, corpus, out, seconds=60.0, said=None, **facts):
     return Job(teacher, corpus, out, seconds, 0, lambda *report: told.append(report), **facts)
 
 
-QUICK = Recipe(batch_tokens=120, steps=60, learning_rate=3e-3)
+QUICK = TrainingRecipe(batch_tokens=120, steps=60, learning_rate=3e-3)
 
 
 @pytest.mark.parametrize("kind", TRAIN)
@@ -87,9 +86,9 @@ def test_training_lowers_the_held_out_cross_entropy_and_the_file_drafts_exactly(
 
 @pytest.mark.parametrize("kind", TRAIN)
 def test_a_killed_training_goes_on_to_the_same_weights(kind, teacher, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "_SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(training, "_CURVE", 0.5)
-    recipe = Recipe(batch_tokens=120, steps=12)
+    monkeypatch.setattr(trainer, "_SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(trainer, "_CURVE_STEP", 0.5)
+    recipe = TrainingRecipe(batch_tokens=120, steps=12)
     whole = job(teacher, corpus, tmp_path / "whole", vocabulary=50)
     killed = []
 
@@ -97,7 +96,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(kind, teacher, corpus, tm
         if (whole.out / "checkpoint" / f"{kind}.safetensors").exists() and not killed:
             killed.append(shutil.copytree(whole.out, tmp_path / "killed"))
 
-    made = TRAIN[kind](SimpleNamespace(**{**vars_of(whole), "progress": kill}), recipe)
+    made = TRAIN[kind](replace(whole, progress=kill), recipe)
     again = job(teacher, corpus, tmp_path / "killed", vocabulary=50)
     assert 0 < read_checkpoint(again, kind)[1].step < 12
     gone_on = TRAIN[kind](again, recipe)
@@ -110,21 +109,17 @@ def without_seconds(curve):
     return [{name: value for name, value in row.items() if name != "seconds"} for row in curve]
 
 
-def vars_of(one):
-    return {name: getattr(one, name) for name in one.__dataclass_fields__}
-
-
 def test_a_training_that_is_done_is_not_done_again(teacher, corpus, tmp_path):
     one = job(teacher, corpus, tmp_path / "out")
-    first = train_student(one, Recipe(batch_tokens=120, steps=3))
-    second = train_student(one, Recipe(batch_tokens=120, steps=3))
+    first = train_student(one, TrainingRecipe(batch_tokens=120, steps=3))
+    second = train_student(one, TrainingRecipe(batch_tokens=120, steps=3))
     assert first.curve == second.curve and second.facts["steps"] == 3
 
 
 def test_a_longer_training_goes_on_from_a_shorter_one(teacher, corpus, tmp_path):
     one = job(teacher, corpus, tmp_path / "out")
-    train_student(one, Recipe(batch_tokens=120, steps=4))
-    made = train_student(one, Recipe(batch_tokens=120, steps=8))
+    train_student(one, TrainingRecipe(batch_tokens=120, steps=4))
+    made = train_student(one, TrainingRecipe(batch_tokens=120, steps=8))
     steps = [row["steps"] for row in made.curve]
     assert steps[0] == 0 and steps[-1] == 8 and 4 in steps and len(set(steps)) == len(steps)
 
@@ -137,20 +132,20 @@ def test_the_jobs_steps_end_a_training_whatever_its_time(teacher, corpus, tmp_pa
 
 def test_time_ends_a_training_that_has_no_number_of_steps(teacher, corpus, tmp_path):
     one = job(teacher, corpus, tmp_path / "out", seconds=0.4)
-    made = train_student(one, Recipe(batch_tokens=120))
+    made = train_student(one, TrainingRecipe(batch_tokens=120))
     assert made.facts["steps"] > 0 and 0.3 < made.curve[-1]["seconds"] < 60
-    again = train_student(one, Recipe(batch_tokens=120))  # the time is for all runs of the job together
+    again = train_student(one, TrainingRecipe(batch_tokens=120))  # the time is for all runs of the job together
     assert again.facts["steps"] == made.facts["steps"]
 
 
 def test_a_checkpoint_of_something_else_is_refused_in_words(teacher, corpus, tmp_path):
     one = job(teacher, corpus, tmp_path / "out")
-    train_student(one, Recipe(batch_tokens=120, steps=1))
+    train_student(one, TrainingRecipe(batch_tokens=120, steps=1))
     for other in (job(teacher, corpus, one.out, vocabulary=40), Job(teacher, corpus, one.out, 9.0, 1, one.progress)):
         with pytest.raises(InputError, match="made from another text or with other options; delete it"):
             train_student(other, QUICK)
     (one.out / "checkpoint" / "student.safetensors").write_bytes(b"half")
-    with pytest.raises(InputError, match="is damaged; delete it to begin anew"):
+    with pytest.raises(InputError, match="is damaged; delete it to start again"):
         train_student(one, QUICK)
 
 
@@ -162,7 +157,9 @@ def test_nothing_to_learn_from_is_said_in_words(teacher, corpus, tmp_path):
 
 
 def test_a_reduced_vocabulary_holds_the_most_frequent_ids_and_those_that_end_a_text(teacher, corpus, tmp_path):
-    made = train_student(job(teacher, corpus, tmp_path / "out", vocabulary=20), Recipe(batch_tokens=120, steps=1))
+    made = train_student(
+        job(teacher, corpus, tmp_path / "out", vocabulary=20), TrainingRecipe(batch_tokens=120, steps=1)
+    )
     ids = load_file(made.files[0])["vocabulary"].tolist()
     assert ids == sorted(ids) and len(ids) == 20 and {*teacher.eos_ids, *teacher.tokenizer.all_special_ids} <= {*ids}
     counts = torch.zeros(teacher.vocabulary)
@@ -187,7 +184,7 @@ def test_a_student_starts_from_the_first_and_the_last_layer(teacher):
 def test_training_changes_nothing_of_the_target(teacher, corpus, tmp_path):
     before = {name: weight.clone() for name, weight in teacher.module.named_parameters()}
     for kind, train in TRAIN.items():
-        train(job(teacher, corpus, tmp_path / kind), Recipe(batch_tokens=120, steps=2))
+        train(job(teacher, corpus, tmp_path / kind), TrainingRecipe(batch_tokens=120, steps=2))
     after = dict(teacher.module.named_parameters())
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
     assert not any(weight.requires_grad or weight.grad is not None for weight in after.values())
@@ -195,20 +192,20 @@ def test_training_changes_nothing_of_the_target(teacher, corpus, tmp_path):
 
 def test_of_two_trainings_in_one_folder_the_second_is_refused_in_words(teacher, corpus, tmp_path):
     one = job(teacher, corpus, tmp_path / "out")
-    with alone_in(one), pytest.raises(InputError, match="Another run is training in .*out; wait for it"):
-        train_student(one, Recipe(batch_tokens=120, steps=1))
-    assert train_student(one, Recipe(batch_tokens=120, steps=1)).facts["steps"] == 1
+    with exclusive(one), pytest.raises(InputError, match="Another run is training in .*out; wait for it"):
+        train_student(one, TrainingRecipe(batch_tokens=120, steps=1))
+    assert train_student(one, TrainingRecipe(batch_tokens=120, steps=1)).facts["steps"] == 1
 
 
 def test_a_small_vocabulary_keeps_every_token_that_ends_a_text(teacher, corpus, tmp_path):
     ends = replace(teacher, eos_ids=(0, 7, 63))
-    made = train_student(job(ends, corpus, tmp_path / "out", vocabulary=2), Recipe(batch_tokens=120, steps=1))
+    made = train_student(job(ends, corpus, tmp_path / "out", vocabulary=2), TrainingRecipe(batch_tokens=120, steps=1))
     assert load_file(made.files[0])[IDS].tolist() == [0, 7, 63]
 
 
 def test_a_shipped_draft_is_found_by_what_its_file_says_of_the_target(teacher, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
-    train_student(job(teacher, corpus, tmp_path / "tiny"), Recipe(batch_tokens=120, steps=1))
+    train_student(job(teacher, corpus, tmp_path / "tiny"), TrainingRecipe(batch_tokens=120, steps=1))
     lm = load(teacher.source, dtype="float32")
     assert make_draft("student", lm).trained.facts["target"] == target_facts(lm)
 
@@ -216,7 +213,7 @@ def test_a_shipped_draft_is_found_by_what_its_file_says_of_the_target(teacher, c
 @pytest.mark.parametrize("start", ["weight/", "exp_avg/", "exp_avg_sq/", "step/"])
 @pytest.mark.parametrize("change", ["absent", "another shape"])
 def test_a_checkpoint_that_lacks_a_weight_is_refused_in_words(start, change, teacher, corpus, tmp_path):
-    recipe = Recipe(batch_tokens=120, steps=1)
+    recipe = TrainingRecipe(batch_tokens=120, steps=1)
     one = job(teacher, corpus, tmp_path / "out")
     train_student(one, recipe)
     tensors, state = read_checkpoint(one, "student")
@@ -226,16 +223,16 @@ def test_a_checkpoint_that_lacks_a_weight_is_refused_in_words(start, change, tea
     else:
         tensors[name] = torch.zeros(1, 1, 1)
     save_checkpoint(one, "student", tensors, state)
-    with pytest.raises(InputError, match="is damaged; delete it to begin anew"):
+    with pytest.raises(InputError, match="is damaged; delete it to start again"):
         train_student(one, recipe)
 
 
-def test_lessons_are_what_the_target_says_and_half_written_ones_are_written_anew(teacher, corpus, tmp_path):
-    lessons = Lessons(tmp_path, teacher.module, corpus.training(), features=True)
-    lessons.prepare(math.inf)
-    assert len(lessons) == 24 and lessons.tokens == 4 * sum(LENGTHS)
+def test_examples_are_what_the_target_says_and_half_written_ones_are_written_anew(teacher, corpus, tmp_path):
+    examples = TrainingExamples(tmp_path, teacher.module, corpus.training(), features=True)
+    examples.prepare(math.inf)
+    assert len(examples) == 24 and examples.tokens == 4 * sum(LENGTHS)
     texts = list(corpus.training())
-    batch = lessons.batch([7, 2])
+    batch = examples.batch([7, 2])
     assert batch.ids.shape == (2, 24) and len(batch.rows) == len(texts[7].reply) + len(texts[2].reply)
     ids = torch.tensor([texts[2].ids])
     with torch.inference_mode():
@@ -247,16 +244,16 @@ def test_lessons_are_what_the_target_says_and_half_written_ones_are_written_anew
     assert batch.rows.tolist() == [*range(3, len(texts[7].ids) - 1), *range(24 + 3, 24 + len(texts[2].ids) - 1)]
     whole = (tmp_path / "probs").read_bytes()
     (tmp_path / "probs").write_bytes(whole[: len(whole) // 2 + 5])
-    again = Lessons(tmp_path, teacher.module, corpus.training(), features=True)
+    again = TrainingExamples(tmp_path, teacher.module, corpus.training(), features=True)
     assert 0 < len(again) < 24
     again.prepare(math.inf)
     assert (tmp_path / "probs").read_bytes() == whole
 
 
-def test_lessons_that_time_does_not_allow_are_left_for_later(teacher, corpus, tmp_path):
-    lessons = Lessons(tmp_path, teacher.module, corpus.training())
-    lessons.prepare(time.monotonic() - 1)
-    assert 0 < len(lessons) and lessons.tokens > 0 and max(lessons.batch([0]).rows) < LONGEST
+def test_examples_that_time_does_not_allow_are_left_for_later(teacher, corpus, tmp_path):
+    examples = TrainingExamples(tmp_path, teacher.module, corpus.training())
+    examples.prepare(time.monotonic() - 1)
+    assert 0 < len(examples) and examples.tokens > 0 and max(examples.batch([0]).rows) < LONGEST
 
 
 @pytest.mark.parametrize("key", [None, (0, 0), (0, 1)])
@@ -276,10 +273,10 @@ def test_soft_cross_entropy_as_worked_by_hand():
 
 
 def test_the_gradient_in_parts_is_that_of_the_whole(teacher, monkeypatch):
-    head, draws = Head(teacher.module, torch.arange(3, 50)), torch.Generator().manual_seed(0)
+    head, draws = OutputHead(teacher.module, torch.arange(3, 50)), torch.Generator().manual_seed(0)
     states = torch.randn(7, 32, generator=draws, requires_grad=True)
     ids, probs = torch.randint(0, 284, (7, 5), generator=draws), torch.rand(7, 5, generator=draws)
-    loss = soft_cross_entropy(head(states), head.places(ids), probs)
+    loss = soft_cross_entropy(head(states), head.indices(ids), probs)
     loss.backward()
     monkeypatch.setattr(losses, "_ROWS", 3)
     gradient, total = back_propagate(states, head, ids, probs, 1.0)
@@ -295,13 +292,13 @@ def test_a_head_meets_in_a_run_what_it_was_trained_on(teacher, corpus, tmp_path)
     """The logits of three drafted tokens are those of the three depths of training, position by position."""
     lm = load(teacher.source, dtype="float32")
     shape = HeadShape.of(teacher.module.config, 32, teacher.context_length)
-    pupil = FeatureHead(teacher.module, shape, None)
-    lessons = Lessons(tmp_path, teacher.module, corpus.training(), features=True)
-    lessons.prepare(math.inf)
-    batch = lessons.batch([2])
+    draft = TrainableFeatureHead(teacher.module, shape, None)
+    examples = TrainingExamples(tmp_path, teacher.module, corpus.training(), features=True)
+    examples.prepare(math.inf)
+    batch = examples.batch([2])
     with torch.inference_mode():
-        depths = [states[0] for states in pupil._depths(batch)]
-    head = FeaturePass(lm, shape, {name: weight.detach() for name, weight in pupil.weights.items()}, None)
+        depths = [states[0] for states in draft._depths(batch)]
+    head = FeaturePass(lm, shape, {name: weight.detach() for name, weight in draft.weights.items()}, None)
     ids, cache = batch.ids[0], head.new_cache(40)
     place = 9  # the last kept token; the next two are drafted
     before = torch.cat([torch.zeros(1, 32), batch.features[0, :place]])
@@ -315,11 +312,11 @@ def test_a_head_meets_in_a_run_what_it_was_trained_on(teacher, corpus, tmp_path)
 
 def test_a_student_says_in_a_run_what_it_says_in_training(teacher, corpus, tmp_path):
     lm = load(teacher.source, dtype="float32")
-    pupil = Student(teacher.module, 2, None)
-    shallow = lm.with_layers("student", 2, {name: weight.detach() for name, weight in pupil.weights.items()})
-    lessons = Lessons(tmp_path, teacher.module, corpus.training())
-    lessons.prepare(math.inf)
-    batch = lessons.batch([2])
+    draft = TrainableStudent(teacher.module, 2, None)
+    shallow = lm.with_layers("student", 2, {name: weight.detach() for name, weight in draft.weights.items()})
+    examples = TrainingExamples(tmp_path, teacher.module, corpus.training())
+    examples.prepare(math.inf)
+    batch = examples.batch([2])
     with torch.inference_mode(), shallow.open(40) as context:
         logits = context.forward(batch.ids[0])[batch.rows]
-        assert torch.allclose(logits, Head(teacher.module, None)(pupil._states(batch)), atol=1e-4)
+        assert torch.allclose(logits, OutputHead(teacher.module, None)(draft._states(batch)), atol=1e-4)
