@@ -3,7 +3,7 @@
 Import levels; a module imports only from its right (a test enforces it):
 
     app > views > distil, experiments > catalogue > races > decoding > drafts > drafting > sampling
-    races > sources > models; drafting > models > traces; distil, experiments, views > metrics > traces
+    races, drafting > sources > models > traces; distil, experiments, views > metrics > traces
     sampling, traces > core
 
 `traces`, `metrics` and `views.plots` never import torch, transformers or gradio; only `views.web` and `app.py` import

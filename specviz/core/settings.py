@@ -73,11 +73,11 @@ class Settings:
         for name, (lowest, highest) in _RANGES.items():
             object.__setattr__(self, name, _number(name, getattr(self, name), lowest, highest))
         if self.top_p == 0.0:
-            raise InputError("top_p must be above 0 and at most 1; use 1 to switch it off.")
+            raise _refused("top_p", "must be above 0 and at most 1; use 1 to switch it off.", "out-of-range")
         object.__setattr__(self, "stop", _stops(self.stop))
         for name in ("ignore_eos", "telemetry"):
             if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} must be true or false, not {getattr(self, name)!r}.")
+                raise _refused(name, f"must be true or false, not {getattr(self, name)!r}.", "not-a-truth")
         k_policy(self.k_policy)
 
     @property
@@ -95,7 +95,8 @@ def k_policy(text: object) -> tuple[str, float | None]:
     name, dash, level = text.partition("-") if isinstance(text, str) else ("", "", "")
     if name not in K_POLICIES or (dash and K_POLICIES[name] is None):
         known = ", ".join(f"{one}-{facts[0]}" if facts else one for one, facts in K_POLICIES.items())
-        raise InputError(f"k_policy '{text}' is not known; use one of: {known}.")
+        said = f"k_policy '{text}' is not known; use one of: {known}."
+        raise InputError(said, code="unknown-policy", field="k_policy")
     if K_POLICIES[name] is None:
         return name, None
     usual, lowest, highest = K_POLICIES[name]
@@ -103,7 +104,10 @@ def k_policy(text: object) -> tuple[str, float | None]:
         value: float | str = float(level) if dash else usual
     except ValueError:
         value = level
-    return name, _number(f"the level of k_policy '{name}'", value, lowest, highest)
+    try:
+        return name, _number("k_policy", value, lowest, highest)
+    except InputError as error:
+        raise InputError(error.said, subject=f"the level of '{name}'", code=error.code, field="k_policy") from error
 
 
 SETTING_NAMES = tuple(field.name for field in fields(Settings))
@@ -111,30 +115,42 @@ SETTING_NAMES = tuple(field.name for field in fields(Settings))
 
 def _number(name: str, value: object, lowest: float, highest: float) -> int | float:
     """`value` as a number in its range; whole where the setting counts something."""
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        value = int(value)
-    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
-        value = float(value)
-    finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-    if isinstance(value, bool) or not finite:
-        raise InputError(f"{name} must be a number from {lowest} to {highest}, not {value!r}.")
-    if name in _WHOLE:
-        if value != int(value):
-            raise InputError(f"{name} must be a whole number, not {value!r}.")
-        value = int(value)
-    if not lowest <= value <= highest:
-        shown = repr(value) if abs(value) < 1e30 else "the number given"
-        raise InputError(f"{name} must lie between {lowest} and {highest}; {shown} does not.")
-    return value if name in _WHOLE else float(value)
+    number = _finite(value)
+    if number is None:
+        what = f"must be a number from {lowest} to {highest}"
+        if value is None:
+            raise _refused(name, f"{what}; the field is empty.", "empty")
+        raise _refused(name, f"{what}, not {value!r}.", "not-a-number")
+    if name in _WHOLE and number != int(number):
+        raise _refused(name, f"must be a whole number, not {number!r}.", "not-whole")
+    if not lowest <= number <= highest:
+        shown = repr(number) if abs(number) < 1e30 else "the number given"
+        raise _refused(name, f"must lie between {lowest} and {highest}; {shown} does not.", "out-of-range")
+    return int(number) if name in _WHOLE else float(number)
+
+
+def _finite(value: object) -> int | float | None:
+    """`value` as a finite number, None where it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) and math.isfinite(value) else None
 
 
 def _stops(value: object) -> tuple[str, ...]:
     if not isinstance(value, str | list | tuple):
-        raise InputError(f"The stop strings must be texts, not {value!r}.")
+        raise InputError(f"The stop strings must be texts, not {value!r}.", code="invalid", field="stop")
     stops = (value,) if isinstance(value, str) else tuple(value)
     if len(stops) > MAX_STOPS:
-        raise InputError(f"At most {MAX_STOPS} stop strings can be used; {len(stops)} were given.")
+        said = f"At most {MAX_STOPS} stop strings can be used; {len(stops)} were given."
+        raise InputError(said, code="too-many", field="stop")
     for stop in stops:
         if not isinstance(stop, str) or not 0 < len(stop) <= MAX_STOP_LENGTH:
-            raise InputError(f"A stop string must be a text of 1 to {MAX_STOP_LENGTH} characters.")
+            said = f"A stop string must be a text of 1 to {MAX_STOP_LENGTH} characters."
+            raise InputError(said, code="out-of-range", field="stop")
     return stops
+
+
+def _refused(name: str, said: str, code: str) -> InputError:
+    return InputError(said, subject=name, code=code, field=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import fields
 from typing import Any
@@ -26,7 +27,7 @@ def truth(name: str, text: str) -> bool:
     """Raises InputError for what is neither true nor false."""
     lowered = text.strip().lower()
     if lowered not in _YES + _NO:
-        raise InputError(f"{name} must be true or false, not '{text}'.")
+        raise InputError(f"must be true or false, not '{text}'.", subject=name, code="not-a-truth", field=name)
     return lowered in _YES
 
 
@@ -35,11 +36,42 @@ def items(text: str) -> tuple[str, ...]:
     return tuple(text.split("+")) if text else ()
 
 
-def setting(name: str, text: str) -> Any:
-    """The value of the setting `name` as its type; its range is checked by Settings."""
-    kind = _KINDS[name]
+def scalar(text: str) -> str | int | float | bool:
+    """The value that a text spells canonically: a truth, a number in its shortest form, otherwise the text itself."""
+    if text in ("true", "false"):
+        return text == "true"
+    value = number(text)
+    if isinstance(value, str) or not math.isfinite(value):
+        return text
+    return value if scalar_text(value) == text else text
+
+
+def scalar_text(value: object) -> str:
+    """The canonical spelling of a value, which `scalar` reads back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def typed(kind: type, name: str, value: Any) -> Any:
+    """A value as somebody means it who types it for something of type `kind`: "yes" is a truth, "a+b" a list.
+
+    What cannot be one stays as it is, for others to refuse.
+    """
+    if value == ():
+        value = ""  # nothing was typed
+    if not isinstance(value, str | int | float | bool):
+        return value
+    text = scalar_text(value)
+    if kind in (tuple, list):
+        return items(text)
     if kind is bool:
         return truth(name, text)
-    if kind is tuple:
-        return items(text)
-    return text if kind is str else number(text)
+    if kind is str:
+        return text
+    return number(value) if isinstance(value, str) else value
+
+
+def setting(name: str, value: Any) -> Any:
+    """The value of the setting `name` as its type; its range is checked by Settings."""
+    return typed(_KINDS[name], name, value)

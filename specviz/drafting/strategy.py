@@ -111,14 +111,16 @@ class Option:
         try:
             parsed = _as(self.type, value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"The option {self.name} must be {_kind(self.type)}, not {_shown(value)}.") from error
+            raise self._refused(f"must be {_kind(self.type)}, not {_shown(value)}.", "wrong-type") from error
         if self.choices and parsed not in self.choices:
-            raise InputError(f"The option {self.name} must be one of {', '.join(self.choices)}, not {_shown(value)}.")
+            raise self._refused(f"must be one of {', '.join(self.choices)}, not {_shown(value)}.", "unknown-choice")
         if self.low is not None and not self.low <= parsed <= self.high:
-            raise InputError(
-                f"The option {self.name} must lie between {self.low} and {self.high}; {_shown(parsed)} does not."
-            )
+            said = f"must lie between {self.low} and {self.high}; {_shown(parsed)} does not."
+            raise self._refused(said, "out-of-range")
         return parsed
+
+    def _refused(self, said: str, code: str) -> InputError:
+        return InputError(said, subject=f"The option {self.name}", code=code, field=self.name)
 
 
 def option(

@@ -60,7 +60,7 @@ def test_an_argument_is_understood(text, strategy, source, options, settings):
         ("prompt-lookup:max_ngram=99", "max_ngram must lie between 1 and 16"),
         ("prompt-lookup:telemetry=perhaps", "telemetry must be true or false"),
         ("prompt-lookup:k_policy=clever", "k_policy 'clever' is not known"),
-        ("prompt-lookup:k_policy=entropy-x", "the level of k_policy 'entropy' must be a number"),
+        ("prompt-lookup:k_policy=entropy-x", "the level of 'entropy' must be a number"),
         ("prompt-lookup=embedded", "takes no model of its own"),
         ("draft-model", "needs a draft model; name its source"),
         ("draft-model=", "is not a source of weights"),

@@ -39,7 +39,7 @@ def test_a_policy_is_spelt_by_its_name_and_a_level():
         ("fixed-3", "'fixed-3' is not known"),
         ("", "is not known"),
         (None, "is not known"),
-        ("confidence-", "level of k_policy 'confidence' must be a number from 0.0 to 1.0"),
+        ("confidence-", "level of 'confidence' must be a number from 0.0 to 1.0"),
         ("confidence-high", "must be a number"),
         ("confidence-1.5", "must lie between 0.0 and 1.0; 1.5 does not"),
         ("confidence--0.5", "must lie between"),
