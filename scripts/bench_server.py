@@ -1,8 +1,8 @@
 """The app as `python app.py` serves it, and a race without it on the same weights: for `python -m specviz bench`.
 
-Commands come as JSON lines on stdin, an answer each as a JSON line on stdout: `{"do": "headless", ...}` runs a race in
-a thread of its own and gives its numbers, `{"do": "cpu"}` says how much processor time was used so far, `{"do": "end"}`
-ends. The first line on stdout says where the page is. Whatever else is printed goes to stderr.
+Reads commands as JSON lines from stdin and answers each with a JSON line on stdout: `{"do": "headless", ...}` runs a
+race in its own thread and returns its numbers, `{"do": "cpu"}` returns the processor time used so far, `{"do": "end"}`
+ends. The first line on stdout gives the page's address. All other output goes to stderr.
 """
 
 from __future__ import annotations

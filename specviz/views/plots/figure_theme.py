@@ -1,4 +1,4 @@
-"""How figures look on the light and on the dark page: inks, one look a lane, one look a phase.
+"""How figures look on the light and on the dark page: inks, one look per lane, one per phase.
 
 Colour is never the only cue: lanes also differ in dash, marker and hatching, phases in hatching.
 """

@@ -1,4 +1,4 @@
-"""One function a figure; each draws what its table holds and nothing else."""
+"""One function per figure; each draws what its table holds and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specviz.views.plots.lane_names import short_names
 
 NOTHING_DRAFTED = "No lane has drafted a token."
 NO_ROUNDS = "No lane has finished a round."
-ONE_SOURCE = "No lane has a draft of several sources."
+ONE_SOURCE = "No lane has a draft with several sources."
 NO_PREDICTION = "There is no timed draft to compare with standard decoding."
 
 
@@ -38,7 +38,7 @@ def accepted_lengths(events: Iterable[Event], theme: Theme = "light") -> go.Figu
     """How many drafted tokens a round kept, with the rounds that one constant alpha would give."""
     events = tuple(events)
     table = tables.accepted_lengths_table(events)
-    figure = blank("Accepted tokens a round", "accepted draft tokens", "rounds", theme)
+    figure = blank("Accepted tokens per round", "accepted draft tokens", "rounds", theme)
     for name, look, rows in _lanes(events, table, theme):
         figure.add_bar(x=rows["accepted"], y=rows["rounds"], name=label(name), marker=look.bar())
         text = f"{label(name)}: geometric, same alpha"
@@ -64,7 +64,7 @@ def speedup_by_k(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
     """Predicted speed-up for each k, from the lane's acceptance and costs, with the measured one marked."""
     events = tuple(events)
     table = tables.speedup_by_k_table(events)
-    figure = blank("Speed-up over k", "k, drafted tokens (nodes of a tree) a round", "speed-up", theme)
+    figure = blank("Speed-up over k", "k, drafted tokens (nodes of a tree) per round", "speed-up", theme)
     for name, look, rows in _lanes(events, table, theme):
         predicted, measured = (rows[rows["kind"] == kind] for kind in ("predicted", "measured"))
         if len(predicted):
@@ -79,10 +79,10 @@ def speedup_by_k(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
 
 
 def passes_per_token(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
-    """Forward passes of target and draft for each kept token."""
+    """Forward passes of target and draft per kept token."""
     events = tuple(events)
     table, names = tables.passes_per_token_table(events), short_names(events)
-    figure = blank("Passes for each kept token", "", "passes a token", theme)
+    figure = blank("Passes per kept token", "", "passes per token", theme)
     lanes = ["<br>".join(textwrap.wrap(label(names[name]), 14, break_long_words=False)) for name in table["lane"]]
     for column, phase in (("target", "verify"), ("draft", "draft")):
         look = phase_look(phase, theme)
@@ -92,7 +92,7 @@ def passes_per_token(events: Iterable[Event], theme: Theme = "light") -> go.Figu
 
 
 def seconds_by_round(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
-    """Where each round's time went, drafting, verifying and the rest stacked; one row a lane, one scale."""
+    """Where each round's time went, drafting, verifying and the rest stacked; one row per lane, one scale."""
     events = tuple(events)
     table, shorts = tables.seconds_by_round_table(events), short_names(events)
     figure = blank("Seconds of each round", "round", "seconds", theme)
@@ -113,7 +113,7 @@ def seconds_by_round(events: Iterable[Event], theme: Theme = "light") -> go.Figu
 
 
 def tokens_by_time(events: Iterable[Event], theme: Theme = "light") -> go.Figure:
-    """Kept tokens against each lane's own clock; a round's tokens come together, so the line is a stair."""
+    """Kept tokens against each lane's own clock; a round's tokens arrive together, so the line is a staircase."""
     events = tuple(events)
     table = tables.tokens_by_time_table(events)
     figure = blank("Tokens over time", "seconds on the lane's own clock", "kept tokens", theme)

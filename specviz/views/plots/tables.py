@@ -1,4 +1,4 @@
-"""The numbers behind each figure, as a long table: one row a mark, units in the column's name."""
+"""The numbers behind each figure, as a long table: one row per mark, units in the column's name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def speedup_by_k_table(events: Iterable[Event]) -> pd.DataFrame:
 
 
 def passes_per_token_table(events: Iterable[Event]) -> pd.DataFrame:
-    """lane, target and draft passes for each kept token."""
+    """lane, target and draft passes per kept token."""
     rows = [
         (summary.name, *(_share(passes, summary) for passes in (summary.target_passes, summary.draft_passes)))
         for summary in summarize(events).values()
