@@ -41,8 +41,8 @@ class Conversation:
 class Corpus:
     """The conversations in a folder: those it held when it was opened, and those added since.
 
-    With `facts` the corpus is open for writing, to one process at a time; a new folder is made with these facts, and one
-    made with others is refused. Without `facts` it is read-only, and another process may write meanwhile. Iterating
+    With `facts` the corpus is open for writing, to one process at a time; a new folder is made with these facts, and
+    one made with others is refused. Without `facts` it is read-only, and another process may write meanwhile. Iterating
     reads the file again. `batches` counts whole lines, `tokens` reply tokens, `seconds` the time it took to write them;
     `largest_id` is -1 for an empty corpus. Raises InputError.
     """
