@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import SpecvizError
 from specviz.core.settings import Settings
 from specviz.distil.corpus import Conversation
-from specviz.distil.job import Trial
-from specviz.drafting import Strategy, make_draft
+from specviz.distil.job import Trained
+from specviz.drafting import make_draft
 from specviz.metrics import Summary, summarize
 from specviz.models import LanguageModel
 from specviz.models.device import device_name
@@ -28,10 +30,10 @@ NEW_TOKENS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
-    """A draft on held-out prompts, greedy: see `specviz.metrics.Summary` for what each number is.
+class DraftResult:
+    """A draft on held-out prompts, greedy; `specviz.metrics.Summary` defines the numbers.
 
-    `identical` of `prompts` texts were the standard lane's own, token for token.
+    `identical` of `prompts` texts were those of the standard lane, token for token.
     """
 
     draft: str
@@ -47,38 +49,62 @@ class Worth:
 
 
 def evaluate(
-    target: LanguageModel, trials: Sequence[Trial], conversations: Sequence[Conversation], progress: Progress
-) -> tuple[Worth, ...]:
-    """Race each trial's draft on the prompts of these conversations, all of them in one race a prompt.
+    target: LanguageModel, trained: Trained, conversations: Sequence[Conversation], progress: Progress
+) -> tuple[DraftResult, ...]:
+    """Race what was trained on the prompts of these conversations, all its drafts in one race per prompt.
 
     Raises SpecvizError where a draft cannot be made or fails in a race.
     """
-    strategies = [make_draft(trial.draft, target, **trial.options) for trial in trials]
-    prompts = [each.prompt for each in conversations]
+    lanes = _lanes(target, trained)
     summaries: list[dict[str, Summary]] = []
-    for number, prompt in enumerate(prompts):
-        progress(number / len(prompts), f"Racing the draft on held-out prompt {number + 1} of {len(prompts)}")
-        summaries.append(summarize(race(_lanes(target, trials, strategies), prompt)))
+    for number, each in enumerate(conversations):
+        progress(number / len(conversations), f"Racing on held-out prompt {number + 1} of {len(conversations)}")
+        summaries.append(summarize(race(lanes, each.prompt)))
         for name, summary in summaries[-1].items():
             if summary.finish_reason == Reason.ERROR:
                 raise SpecvizError(f"The lane '{name}' failed on a held-out prompt: {summary.message}")
-    return tuple(_worth(trial.label, [each[trial.label] for each in summaries]) for trial in trials)
+    return tuple(_result(lane.name, [each[lane.name] for each in summaries]) for lane in lanes[1:])
 
 
-def _lanes(target: LanguageModel, trials: Sequence[Trial], strategies: Sequence[Strategy]) -> list[Lane]:
-    lanes = [
-        Lane(STANDARD, target, make_draft("none", target), Settings(k=0, max_new_tokens=NEW_TOKENS, telemetry=False))
+def rows(results: Iterable[DraftResult]) -> list[dict[str, Any]]:
+    """The results as plain values for a card, numbers to four digits."""
+    return [
+        {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(result).items()}
+        for result in results
     ]
-    for trial, strategy in zip(trials, strategies, strict=True):
-        settings = Settings(k=trial.k, max_new_tokens=NEW_TOKENS, telemetry=False)
-        lanes.append(Lane(trial.label, target, strategy, settings))
+
+
+def race_facts(target: LanguageModel, prompts: int) -> dict[str, Any]:
+    """For a card: how the races were run."""
+    return {
+        "prompts": prompts,
+        "new_tokens": NEW_TOKENS,
+        "device": device_name(target.device),
+        "dtype": str(target.dtype).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _lanes(target: LanguageModel, trained: Trained) -> list[Lane]:
+    """The standard lane, and one per draft."""
+    shared = Settings(max_new_tokens=NEW_TOKENS, telemetry=False)
+    lanes = [Lane(STANDARD, target, make_draft("none", target), replace(shared, k=0))]
+    for spec in trained.drafts:
+        strategy = make_draft(spec.strategy, target, **dict(spec.options))
+        lanes.append(Lane(_label(spec, trained.files), target, strategy, spec.settings_in(shared)))
     return lanes
 
 
-def _worth(label: str, summaries: Sequence[Summary]) -> Worth:
+def _label(spec: DraftSpec, files: Sequence[Path]) -> str:
+    """A draft's name on its card, without the paths of the files that it was read from."""
+    options = [f"{name} {value}" for name, value in spec.options if value not in map(str, files)]
+    return ", ".join([spec.strategy, f"k = {spec.k}", *options])
+
+
+def _result(label: str, summaries: Sequence[Summary]) -> DraftResult:
     kept = sum(each.kept_tokens for each in summaries)
     speedups = [each.speedup for each in summaries if each.speedup is not None]
-    return Worth(
+    return DraftResult(
         draft=label,
         prompts=len(summaries),
         identical=sum(each.identical_to_standard is True for each in summaries),
@@ -90,25 +116,6 @@ def _worth(label: str, summaries: Sequence[Summary]) -> Worth:
         speedup=_median(speedups),
         worst_speedup=min(speedups, default=None),
     )
-
-
-def rows(worths: Iterable[Worth]) -> list[dict[str, object]]:
-    """The records as plain values, numbers to four digits, for a card."""
-    return [
-        {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(worth).items()}
-        for worth in worths
-    ]
-
-
-def race_facts(target: LanguageModel, prompts: int) -> dict[str, Any]:
-    """For the card: how the races were run."""
-    return {
-        "prompts": prompts,
-        "new_tokens": NEW_TOKENS,
-        "device": device_name(target.device),
-        "dtype": str(target.dtype).removeprefix("torch."),
-        "threads": torch.get_num_threads(),
-    }
 
 
 def _ratio(part: int, whole: int) -> float | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from specviz.core.draft_spec import DraftSpec
 from specviz.distil.corpus import Corpus
 from specviz.distil.teacher import Teacher
 from specviz.sources import Progress
@@ -35,29 +35,14 @@ class Job:
     steps: int | None = None
 
     @property
-    def checkpoints(self) -> Path:
+    def checkpoint_folder(self) -> Path:
         """The folder of what a killed run needs to resume."""
         return self.out / "checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """A draft to be raced on held-out prompts: a strategy by its name, its options, and k."""
-
-    draft: str
-    options: Mapping[str, Any]
-    k: int
-
-    @property
-    def label(self) -> str:
-        """A name for the card: options that are paths are left out."""
-        words = ", ".join(f"{name} {value}" for name, value in self.options.items() if not _is_path(value))
-        return f"{self.draft}, k = {self.k}" + (f", {words}" if words else "")
-
-
-@dataclass(frozen=True, slots=True)
 class Trained:
-    """A draft that was made: its `files`, the `facts` for its card (plain JSON values), and the drafts to race.
+    """What a job made: `files`, `facts` for the card (plain JSON values), and the `drafts` to race, each with its k.
 
     `curve` holds rows of numbers by name, such as trained tokens and held-out cross-entropy; `curve_note` explains them
     in a sentence.
@@ -65,10 +50,6 @@ class Trained:
 
     files: tuple[Path, ...]
     facts: dict[str, Any]
-    trials: tuple[Trial, ...]
+    drafts: tuple[DraftSpec, ...]
     curve: tuple[dict[str, float], ...] = ()
     curve_note: str = ""
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str) and "/" in value

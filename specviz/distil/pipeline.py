@@ -40,7 +40,7 @@ def run_distil(plan: Plan, progress: Progress) -> dict[str, Any]:
     del job, teacher  # the module's weights make room for the target's
     gc.collect()
     target = load(plan.source, plan.device, fallback=_fallback(plan.source))
-    results = evaluate(target, trained.trials, held_out, part(progress, _RACES_AT, 1.0))
+    results = evaluate(target, trained, held_out, part(progress, _RACES_AT, 1.0))
     facts |= {"held_out": race_facts(target, len(held_out)), "worth": rows(results)}
     write_card(plan.out, facts)
     return facts

@@ -100,7 +100,7 @@ class Plan:
         for each, flag in flags():
             value = getattr(self, each.name)
             if flag.bounds and value is not None:
-                _check(flag, value)
+                _check(each.name, flag, value)
 
     @property
     def text_folder(self) -> Path:
@@ -122,9 +122,10 @@ def flags() -> Iterator[tuple[Field, Flag]]:
     yield from ((each, each.metadata["flag"]) for each in fields(Plan) if "flag" in each.metadata)
 
 
-def _check(flag: Flag, value: float | str) -> None:
+def _check(name: str, flag: Flag, value: float | str) -> None:
     low, high = flag.bounds
     if isinstance(value, str) or not low <= value <= high:
-        raise InputError(f"{flag.name} must be a number from {low:g} to {high:,g}, not {value}.")
+        said = f"must be a number from {low:g} to {high:,g}, not {value}."
+        raise InputError(said, subject=flag.name, code="out-of-range", field=name)
     if flag.whole and isinstance(value, float):
-        raise InputError(f"{flag.name} must be a whole number, not {value}.")
+        raise InputError(f"must be a whole number, not {value}.", subject=flag.name, code="wrong-type", field=name)

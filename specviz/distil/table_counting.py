@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import InputError
 from specviz.distil.corpus import Conversation
-from specviz.distil.job import NO_REPLIES, Job, Trained, Trial
+from specviz.distil.job import NO_REPLIES, Job, Trained
 from specviz.distil.table_replay import ReplayText, replay_texts, replayed_tau
 from specviz.distil.teacher import Teacher
 from specviz.drafting.ngram_file import save_table
@@ -72,7 +73,7 @@ def make_table(job: Job) -> Trained:
         "replayed_replies": len(texts),
         "tau_without_table": _taus(None, texts),
     }
-    return Trained((path,), facts, _trials(path), curve, _CURVE_NOTE)
+    return Trained((path,), facts, _drafts(path), curve, _CURVE_NOTE)
 
 
 def top_successors(teacher: Teacher, count: int, prefix: Prefix, progress: Progress) -> Tensor:
@@ -159,12 +160,12 @@ def _taus(table: NgramTable | None, texts: Sequence[ReplayText]) -> dict[str, fl
     }
 
 
-def _trials(path: Path) -> tuple[Trial, ...]:
-    table = str(path)
+def _drafts(path: Path) -> tuple[DraftSpec, ...]:
+    table = {"table": str(path)}
     return (
-        Trial("cascade", {"shape": "chain", "table": table}, _CHAIN_K),
-        Trial("cascade", {"shape": "tree", "table": table}, _TREE_K),
-        Trial("ngram-table", {"table": table}, _CHAIN_K),
+        DraftSpec("cascade", options={"shape": "chain", **table}, settings={"k": _CHAIN_K}),
+        DraftSpec("cascade", options={"shape": "tree", **table}, settings={"k": _TREE_K}),
+        DraftSpec("ngram-table", options=table, settings={"k": _CHAIN_K}),
     )
 
 

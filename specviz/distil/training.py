@@ -15,8 +15,9 @@ import numpy
 import torch
 from torch import Tensor
 
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import InputError
-from specviz.distil.job import NO_REPLIES, Job, Trained, Trial
+from specviz.distil.job import NO_REPLIES, Job, Trained
 from specviz.distil.trainer import TrainableDraft, Trainer, TrainingRecipe
 from specviz.distil.training_examples import TrainingExamples
 from specviz.distil.training_state import TrainingState, exclusive, read_checkpoint
@@ -55,9 +56,9 @@ def train_draft(
             trainer.resume(*found)
         trainer.count_preparation(time.monotonic() - began)
         state = trainer.run(lambda state: _write(path, job, draft, ids, state, file_facts))
-    trials = tuple(Trial(kind, {"weights": str(path)}, k) for k in _RACED_K)
+    drafts = tuple(DraftSpec(kind, options={"weights": str(path)}, settings={"k": k}) for k in _RACED_K)
     facts = {**_card_facts(path, draft, ids, state, recipe), **file_facts}
-    return Trained((path,), facts, trials, tuple(state.curve), _CURVE_NOTE)
+    return Trained((path,), facts, drafts, tuple(state.curve), _CURVE_NOTE)
 
 
 def frequent_ids(examples: TrainingExamples, job: Job) -> Tensor | None:
@@ -77,7 +78,7 @@ def frequent_ids(examples: TrainingExamples, job: Job) -> Tensor | None:
 
 def _examples(job: Job, features: bool, deadline: float) -> tuple[TrainingExamples, TrainingExamples]:
     """(examples to train on, examples held out), both prepared. Raises InputError where there are none."""
-    module, folder = job.teacher.module, job.checkpoints / f"examples-{_text_key(job)}"
+    module, folder = job.teacher.module, job.checkpoint_folder / f"examples-{_text_key(job)}"
     examples = TrainingExamples(folder / "training", module, job.corpus.training(), features)
     held_out = TrainingExamples(folder / "held-out", module, job.corpus.held_out(), features)
     held_out.prepare(math.inf)

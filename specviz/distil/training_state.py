@@ -75,9 +75,9 @@ def damaged(job: Job, kind: str) -> InputError:
 @contextmanager
 def exclusive(job: Job) -> Iterator[None]:
     """Keep other runs from writing to the job's checkpoint folder. Raises InputError where one already does."""
-    job.checkpoints.mkdir(parents=True, exist_ok=True)
+    job.checkpoint_folder.mkdir(parents=True, exist_ok=True)
     try:
-        lock = FileLock(job.checkpoints / "lock").acquire(blocking=False)
+        lock = FileLock(job.checkpoint_folder / "lock").acquire(blocking=False)
     except Timeout as error:
         raise InputError(
             f"Another run is training in {job.out}; wait for it, or choose another folder with --out."
@@ -87,7 +87,7 @@ def exclusive(job: Job) -> Iterator[None]:
 
 
 def _path(job: Job, kind: str) -> Path:
-    return job.checkpoints / f"{kind}.safetensors"
+    return job.checkpoint_folder / f"{kind}.safetensors"
 
 
 def _made_from(job: Job, kind: str) -> dict[str, Any]:

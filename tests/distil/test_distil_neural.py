@@ -77,10 +77,10 @@ def test_training_lowers_the_held_out_cross_entropy_and_the_file_drafts_exactly(
     assert made.facts["held_out_cross_entropy"] == last["cross_entropy"]
     assert said[-1][0] == 1.0 and "held-out cross-entropy" in said[-1][1]
     lm = load(teacher.source, dtype="float32")
-    for trial in made.trials:
-        strategy = make_draft(trial.draft, lm, **trial.options)
+    for spec in made.drafts:
+        strategy = make_draft(spec.strategy, lm, **dict(spec.options))
         assert f"trained for {lm.name}, on {last['trained_tokens']} tokens" in strategy.note
-        rounds = rounds_of(lm, strategy, [5, 6, 7], k=trial.k, max_new_tokens=20)
+        rounds = rounds_of(lm, strategy, [5, 6, 7], k=spec.k, max_new_tokens=20)
         assert ids_of(rounds) == standard_ids(lm, [5, 6, 7], max_new_tokens=20)
 
 
