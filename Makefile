@@ -1,6 +1,8 @@
 # Everything on a fresh Debian or Ubuntu with Python >= 3.11: `make run` opens the app, `make test` is what CI does.
 
 PY := .venv/bin/python
+DENO := .venv/bin/deno
+export DENO_NO_UPDATE_CHECK := 1
 ARGS ?=
 # tiny models take one core each; the real one and the browser want the machine to themselves
 SIDE_BY_SIDE = OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 4
@@ -23,13 +25,17 @@ test-all: lint model browser ## lint and all tests, the long grids too
 	$(SIDE_BY_SIDE) -m "not embedded and not browser"
 	$(PY) -m pytest -m "embedded or browser"
 
-lint: .venv/dev.stamp ## ruff, rules and format
+lint: .venv/dev.stamp ## check the rules and the format of Python and JavaScript
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(DENO) lint
+	$(DENO) fmt --check
 
-format: .venv/dev.stamp ## let ruff mend what it can
+format: .venv/dev.stamp ## fix what ruff and deno can fix
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+	$(DENO) lint --fix
+	$(DENO) fmt
 
 model: .venv/run.stamp ## fetch the embedded model, once
 	@$(PY) scripts/fetch_model.py embedded

@@ -2,7 +2,18 @@
 // tree where there was one, both models' first five, the residual it was redrawn from, and the round's times.
 import { el } from './dom.js';
 import { depthOf, depthsOf, hasDraft, isTree, parentOf } from './state.js';
-import { MARKS, STATUS, explain, guessedBy, keepChance, percent, pieceOf, question, seconds, visible } from './words.js';
+import {
+  explain,
+  guessedBy,
+  keepChance,
+  MARKS,
+  percent,
+  pieceOf,
+  question,
+  seconds,
+  STATUS,
+  visible,
+} from './words.js';
 
 const WIDTH = 372;
 const GAP = 8;
@@ -19,7 +30,9 @@ export class Card {
     this.pinned = false;
     this.node = null;
     this.root = el('div', { class: 'card sv-skip', role: 'dialog', 'aria-label': 'Why this token', hidden: true });
-    this.root.addEventListener('click', (event) => { if (event.target.closest('.close')) close(); });
+    this.root.addEventListener('click', (event) => {
+      if (event.target.closest('.close')) close();
+    });
   }
 
   // Opens beside `node`, the element of `item` in `round` of `lane`.
@@ -84,9 +97,13 @@ function content(item, round, lane, pinned) {
   const draft = item.slot >= 0 ? round.drafts[item.slot] : null;
   const tree = isTree(round);
   return [
-    el('header', {}, el('h4', {}, ...sentence(question(item.status, item.token))),
+    el(
+      'header',
+      {},
+      el('h4', {}, ...sentence(question(item.status, item.token))),
       pinned ? el('button', { type: 'button', class: 'close', 'aria-label': 'Close' }, '✕') : null,
-      el('span', { class: `where ${item.status}` }, whereabouts(item, draft, round).join(' · '))),
+      el('span', { class: `where ${item.status}` }, whereabouts(item, draft, round).join(' · ')),
+    ),
     el('p', {}, ...sentence(explain(item, { lane, round, greedy }))),
     draft?.source ? el('p', { class: 'source' }, guessedBy(draft.source)) : null,
     draft && !greedy && (!tree || Number.isFinite(draft.draw)) ? facts(draft) : null,
@@ -100,30 +117,46 @@ function content(item, round, lane, pinned) {
 // Where a token stands in its round, and what became of it.
 function whereabouts(item, draft, round) {
   const place = isTree(round) ? `depth ${depthsOf(round)[item.slot]}` : `position ${item.slot + 1}`;
-  return [draft ? `round ${round.index + 1}, ${place}` : `round ${round.index + 1}`,
-    `${MARKS[item.status]} ${STATUS[item.status]}`.trim()];
+  return [
+    draft ? `round ${round.index + 1}, ${place}` : `round ${round.index + 1}`,
+    `${MARKS[item.status]} ${STATUS[item.status]}`.trim(),
+  ];
 }
 
 // The drafted tree: each token under the one that it follows, the path taken set off, the target's own token at its end.
 function treeOf(round, slot) {
   const depths = depthsOf(round);
   const path = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
-  const rows = preorder(round).slice(0, TREE_MOST).map((i) => (i < 0 ? targetRow(round, path) : treeRow(round.drafts[i], depths[i], i === slot)));
+  const rows = preorder(round).slice(0, TREE_MOST).map((
+    i,
+  ) => (i < 0 ? targetRow(round, path) : treeRow(round.drafts[i], depths[i], i === slot)));
   const count = round.drafts.length;
-  return el('details', { class: 'tree', open: count <= TREE_OPEN },
-    el('summary', {}, `Draft tree: ${path} of ${count} nodes on the path taken, depth ${depthOf(round)}`), el('ul', {}, ...rows));
+  return el(
+    'details',
+    { class: 'tree', open: count <= TREE_OPEN },
+    el('summary', {}, `Draft tree: ${path} of ${count} nodes on the path taken, depth ${depthOf(round)}`),
+    el('ul', {}, ...rows),
+  );
 }
 
 function treeRow(draft, depth, here) {
-  const facts = [draft.source, draft.target_prob > 0 && draft.target_prob < 1 ? `p ${percent(draft.target_prob)}` : null];
+  const facts = [
+    draft.source,
+    draft.target_prob > 0 && draft.target_prob < 1 ? `p ${percent(draft.target_prob)}` : null,
+  ];
   return branch(depth, draft.token, draft.verdict, facts, here);
 }
 
-const targetRow = (round, path) => branch(path + 1, round.target.token, round.target.kind, [STATUS[round.target.kind]], false);
+const targetRow = (round, path) =>
+  branch(path + 1, round.target.token, round.target.kind, [STATUS[round.target.kind]], false);
 
 function branch(depth, token, status, facts, here) {
-  const row = el('li', { class: here ? 'here' : null }, el('span', { class: `chip ${status}` }, visible(pieceOf(token))),
-    el('small', {}, [status !== 'untested' && MARKS[status], ...facts].filter(Boolean).join(' · ')));
+  const row = el(
+    'li',
+    { class: here ? 'here' : null },
+    el('span', { class: `chip ${status}` }, visible(pieceOf(token))),
+    el('small', {}, [status !== 'untested' && MARKS[status], ...facts].filter(Boolean).join(' · ')),
+  );
   row.style.setProperty('--depth', Math.min(depth, 24) - 1);
   return row;
 }
@@ -147,21 +180,28 @@ function preorder(round) {
 
 // Strings as they are, tokens as code.
 function sentence(parts) {
-  return parts.filter(Boolean).map((part) => (typeof part === 'string' ? part : el('code', {}, visible(pieceOf(part.token)))));
+  return parts.filter(Boolean).map((
+    part,
+  ) => (typeof part === 'string' ? part : el('code', {}, visible(pieceOf(part.token)))));
 }
 
 function facts(draft) {
   const chance = keepChance(draft);
   const value = (p) => (p === undefined || p === null ? '–' : p.toPrecision(3));
-  const pairs = [['q', value(draft.draft_prob)], ['p', value(draft.target_prob)],
-    ['min(1, p/q)', value(chance)], ['draw u', value(draft.draw)]];
+  const pairs = [['q', value(draft.draft_prob)], ['p', value(draft.target_prob)], ['min(1, p/q)', value(chance)], [
+    'draw u',
+    value(draft.draw),
+  ]];
   return el('dl', {}, ...pairs.map(([name, text]) => el('div', {}, el('dt', {}, name), el('dd', {}, text))));
 }
 
 function bars(record, round) {
   if (!record) return null;
-  const lists = [['target p', record.target_top, 'target'], ['draft q', record.draft_top, 'draft'],
-    ['redrawn from', record.residual_top, 'residual']];
+  const lists = [['target p', record.target_top, 'target'], ['draft q', record.draft_top, 'draft'], [
+    'redrawn from',
+    record.residual_top,
+    'residual',
+  ]];
   // The draft's view of the place is on the rejected draft, not on the correction that replaced it.
   if (!record.draft_top && record.kind === 'correction') {
     lists[1][1] = round.drafts.find((draft) => draft.verdict === 'rejected')?.draft_top;
@@ -176,7 +216,13 @@ function topList(name, top, kind, token) {
     const bar = el('i', {});
     bar.style.width = `${Math.max(1, p * 100)}%`;
     const here = other[0] !== null && other[0] === token[0];
-    return el('li', { class: here ? 'here' : null }, el('code', {}, visible(pieceOf(other))), el('span', {}, bar), percent(p));
+    return el(
+      'li',
+      { class: here ? 'here' : null },
+      el('code', {}, visible(pieceOf(other))),
+      el('span', {}, bar),
+      percent(p),
+    );
   });
   return el('section', { class: kind }, el('h5', {}, name), el('ol', {}, ...rows));
 }

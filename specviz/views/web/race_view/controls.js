@@ -3,8 +3,10 @@ import { el, setText } from './dom.js';
 
 export const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10];
 const PALETTES = [['default', 'colour-blind safe'], ['classic', 'green, red, blue'], ['mono', 'for print']];
-const SWITCHES = [['fold', 'fold rejected drafts'], ['untested', 'show untested drafts'], ['glyphs', 'show white space'],
-  ['projector', 'projector']];
+const SWITCHES = [['fold', 'fold rejected drafts'], ['untested', 'show untested drafts'], [
+  'glyphs',
+  'show white space',
+], ['projector', 'projector']];
 const STORE = 'specviz.view';
 
 export class Controls {
@@ -12,31 +14,71 @@ export class Controls {
   constructor(act) {
     this.act = act;
     this.look = remembered();
-    const button = (name, text, label) => el('button', { type: 'button', 'data-act': name, 'aria-label': label, title: label }, text);
+    const button = (name, text, label) =>
+      el('button', { type: 'button', 'data-act': name, 'aria-label': label, title: label }, text);
     this.playButton = button('play', '▶\ufe0e', 'Play');
-    this.slider = el('input', { type: 'range', min: 0, max: 1, step: 'any', value: 1, 'aria-label': 'Time in the race' });
+    this.slider = el('input', {
+      type: 'range',
+      min: 0,
+      max: 1,
+      step: 'any',
+      value: 1,
+      'aria-label': 'Time in the race',
+    });
     this.time = el('output', {});
-    this.speed = el('select', { 'aria-label': 'Replay speed' },
-      ...SPEEDS.map((speed) => el('option', { value: speed, selected: speed === 1 }, `×${speed}`)));
+    this.speed = el(
+      'select',
+      { 'aria-label': 'Replay speed' },
+      ...SPEEDS.map((speed) => el('option', { value: speed, selected: speed === 1 }, `×${speed}`)),
+    );
     this.live = el('button', { type: 'button', class: 'live', 'data-act': 'live', hidden: true });
-    this.root = el('div', { class: 'controls' },
-      el('div', { class: 'transport', role: 'group', 'aria-label': 'Replay' }, this.live,
-        button('again', '↺', 'Race again'), button('round-', '◂', 'One round back'), this.playButton,
-        button('round+', '▸', 'One round on'), button('token-', '‹', 'One token back'), button('token+', '›', 'One token on'),
-        this.speed, this.slider, this.time),
-      this.menu());
+    this.root = el(
+      'div',
+      { class: 'controls' },
+      el(
+        'div',
+        { class: 'transport', role: 'group', 'aria-label': 'Replay' },
+        this.live,
+        button('again', '↺', 'Race again'),
+        button('round-', '◂', 'One round back'),
+        this.playButton,
+        button('round+', '▸', 'One round on'),
+        button('token-', '‹', 'One token back'),
+        button('token+', '›', 'One token on'),
+        this.speed,
+        this.slider,
+        this.time,
+      ),
+      this.menu(),
+    );
     this.listen();
   }
 
   menu() {
     this.file = el('input', { type: 'file', accept: '.jsonl,.json,.txt', hidden: true, 'aria-label': 'A trace file' });
     const save = (name, text) => el('button', { type: 'button', 'data-act': name }, text);
-    const box = ([name, text]) => el('label', {}, el('input', { type: 'checkbox', 'data-look': name, checked: this.look[name] }), text);
-    const palette = el('select', { 'data-look': 'palette' },
-      ...PALETTES.map(([name, text]) => el('option', { value: name, selected: this.look.palette === name }, text)));
-    return el('details', { class: 'menu' }, el('summary', {}, 'View and files'),
-      el('div', {}, el('label', {}, 'colours', palette), ...SWITCHES.map(box),
-        save('jsonl', 'Download trace (JSONL)'), save('html', 'Save as HTML'), save('load', 'Open a trace…'), this.file));
+    const box = ([name, text]) =>
+      el('label', {}, el('input', { type: 'checkbox', 'data-look': name, checked: this.look[name] }), text);
+    const palette = el(
+      'select',
+      { 'data-look': 'palette' },
+      ...PALETTES.map(([name, text]) => el('option', { value: name, selected: this.look.palette === name }, text)),
+    );
+    return el(
+      'details',
+      { class: 'menu' },
+      el('summary', {}, 'View and files'),
+      el(
+        'div',
+        {},
+        el('label', {}, 'colours', palette),
+        ...SWITCHES.map(box),
+        save('jsonl', 'Download trace (JSONL)'),
+        save('html', 'Save as HTML'),
+        save('load', 'Open a trace…'),
+        this.file,
+      ),
+    );
   }
 
   listen() {

@@ -23,21 +23,31 @@ export class Curves {
     this.root = el('div', { class: 'curves' }, ...this.charts.map((chart) => chart.root));
   }
 
-  reset() { this.charts.forEach((chart) => chart.reset()); }
+  reset() {
+    this.charts.forEach((chart) => chart.reset());
+  }
 
-  show(scene) { this.charts.forEach((chart) => chart.show(scene)); }
+  show(scene) {
+    this.charts.forEach((chart) => chart.show(scene));
+  }
 }
 
 class Chart {
   constructor(name, heading) {
     this.heading = el('h3', {}, heading);
     this.svg = el('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': heading });
-    this.root = el('figure', { class: `panel chart ${name}`, 'data-chart': name },
-      el('figcaption', {}, this.heading), this.svg);
+    this.root = el(
+      'figure',
+      { class: `panel chart ${name}`, 'data-chart': name },
+      el('figcaption', {}, this.heading),
+      this.svg,
+    );
     this.parts = new Map();
   }
 
-  reset() { this.svg.replaceChildren(); }
+  reset() {
+    this.svg.replaceChildren();
+  }
 
   show(scene) {
     this.scene = scene;
@@ -74,7 +84,9 @@ function gridLines() {
 const y = (share) => TOP + PLOT * (1 - Math.max(0, Math.min(1, share)));
 
 class TokensChart extends Chart {
-  constructor() { super('tokens', 'Tokens over time'); }
+  constructor() {
+    super('tokens', 'Tokens over time');
+  }
 
   draw({ trace, states, end }) {
     const most = niceCount(Math.max(...states.map((at) => at.kept)));
@@ -83,8 +95,12 @@ class TokensChart extends Chart {
       this.part(`line${i}`, 'path', { class: `line lane-${i}`, d: growth(lane, states[i], end, most) });
       // The corner under the curves is free: names never hide a line there.
       const place = HEIGHT - BOTTOM - 6 - 14 * (trace.lanes.length - 1 - i);
-      this.part(`label${i}`, 'text', { class: `label lane-${i}`, x: WIDTH, y: place, 'text-anchor': 'end' },
-        `${clip(shortName(lane), NAME)} ${DASHES[i % DASHES.length]}`);
+      this.part(
+        `label${i}`,
+        'text',
+        { class: `label lane-${i}`, x: WIDTH, y: place, 'text-anchor': 'end' },
+        `${clip(shortName(lane), NAME)} ${DASHES[i % DASHES.length]}`,
+      );
     });
   }
 
@@ -92,7 +108,10 @@ class TokensChart extends Chart {
     const { trace, t } = this.scene;
     const times = Array.from({ length: 11 }, (_, i) => (t * i) / 10);
     const cells = (time) => trace.lanes.map((lane) => laneAt(lane, time).kept);
-    return { head: ['clock', ...trace.lanes.map(shortName)], rows: times.map((time) => [seconds(time), ...cells(time)]) };
+    return {
+      head: ['clock', ...trace.lanes.map(shortName)],
+      rows: times.map((time) => [seconds(time), ...cells(time)]),
+    };
   }
 }
 
@@ -124,12 +143,15 @@ class AcceptanceChart extends Chart {
     const { rounds } = states[chosen];
     const step = Math.max(1, Math.ceil(rounds / BARS));
     this.axis('1', rounds > 1 ? `round ${rounds}` : '', '100%');
-    this.part('bars', 'path', { class: 'bars', d: bars(lane, rounds, step, (from, to) => share(lane, from, to)) });
+    this.part('bars', 'path', { class: 'bars', d: bars(rounds, step, (from, to) => share(lane, from, to)) });
     this.part('used', 'path', { class: 'used', d: usesAllOfK(lane, rounds) ? '' : usedLine(lane, rounds, step) });
     const drafting = trace.lanes.filter((other) => other.speculative);
     drafting.forEach((other) => {
       const d = alphaLine(other, states[other.index].rounds);
-      this.part(`alpha${other.index}`, 'path', { class: `line ${drafting.length > 1 ? `lane-${other.index}` : 'only'}`, d });
+      this.part(`alpha${other.index}`, 'path', {
+        class: `line ${drafting.length > 1 ? `lane-${other.index}` : 'only'}`,
+        d,
+      });
     });
     this.drawLegend(drafting, states, lane, rounds);
   }
@@ -140,13 +162,18 @@ class AcceptanceChart extends Chart {
     const what = chosen.tree ? 'nodes' : 'drafted';
     const keys = [['draft', `accepted / ${what}${several ? `, ${shortName(chosen)}` : ''}`]];
     if (!usesAllOfK(chosen, rounds)) {
-      keys.push(['used', `${what}, mean ${(chosen.sums.drafted[rounds] / rounds).toFixed(1)} of k = ${chosen.settings.k}`]);
+      keys.push([
+        'used',
+        `${what}, mean ${(chosen.sums.drafted[rounds] / rounds).toFixed(1)} of k = ${chosen.settings.k}`,
+      ]);
     }
     drafting.forEach((lane) => {
       const { rounds } = states[lane.index];
       const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
       const value = Number.isFinite(alpha) ? alpha.toFixed(2) : '–';
-      keys.push(several ? [`line lane-${lane.index}`, `${shortName(lane)}: α ${value}`] : ['line', `α so far ${value}`]);
+      keys.push(
+        several ? [`line lane-${lane.index}`, `${shortName(lane)}: α ${value}`] : ['line', `α so far ${value}`],
+      );
     });
     while (this.legend.childNodes.length < keys.length) this.legend.append(el('span'));
     keys.forEach(([kind, text], i) => {
@@ -162,8 +189,14 @@ class AcceptanceChart extends Chart {
       for (let i = 0; i < states[lane.index].rounds; i += 1) {
         const alpha = lane.sums.accepted[i + 1] / lane.sums.tested[i + 1];
         const round = (name) => lane.sums[name][i + 1] - lane.sums[name][i];
-        rows.push([shortName(lane), i + 1, round('drafted'), round('depth'), round('accepted'),
-          Number.isFinite(alpha) ? alpha.toFixed(3) : '–']);
+        rows.push([
+          shortName(lane),
+          i + 1,
+          round('drafted'),
+          round('depth'),
+          round('accepted'),
+          Number.isFinite(alpha) ? alpha.toFixed(3) : '–',
+        ]);
       }
     });
     return { head: ['lane', 'round', 'drafted', 'depth', 'accepted', 'α so far (accepted / tested)'], rows };
@@ -192,7 +225,7 @@ function share(lane, from, to) {
 }
 
 // Bars of `step` rounds each from the bottom up to value(from, to), `base` lower where they are stacked.
-function bars(lane, rounds, step, value, base = () => 0) {
+function bars(rounds, step, value, base = () => 0) {
   const count = Math.ceil(rounds / step);
   const pitch = Math.min(12, WIDTH / Math.max(1, count));
   const parts = [];
@@ -201,7 +234,11 @@ function bars(lane, rounds, step, value, base = () => 0) {
     const low = base(from, to);
     const [bottom, top] = [y(low), y(low + value(from, to))];
     if (bottom - top > 0.05) {
-      parts.push(`M${(i * pitch).toFixed(1)} ${bottom.toFixed(1)}V${top.toFixed(1)}h${(pitch * 0.8).toFixed(1)}V${bottom.toFixed(1)}z`);
+      parts.push(
+        `M${(i * pitch).toFixed(1)} ${bottom.toFixed(1)}V${top.toFixed(1)}h${(pitch * 0.8).toFixed(1)}V${
+          bottom.toFixed(1)
+        }z`,
+      );
     }
   }
   return parts.join('');
@@ -221,7 +258,9 @@ function alphaLine(lane, rounds) {
 }
 
 class PassesChart extends Chart {
-  constructor() { super('passes', 'Forward passes'); }
+  constructor() {
+    super('passes', 'Forward passes');
+  }
 
   draw({ trace, states }) {
     const lines = passLines(trace, states);
@@ -239,7 +278,10 @@ class PassesChart extends Chart {
 
   rows() {
     const { trace, states } = this.scene;
-    return { head: ['passes', 'count', 'a kept token'], rows: passLines(trace, states).map((line) => [line.name, line.count, line.each]) };
+    return {
+      head: ['passes', 'count', 'a kept token'],
+      rows: passLines(trace, states).map((line) => [line.name, line.count, line.each]),
+    };
   }
 }
 
@@ -248,8 +290,12 @@ function passLines(trace, states) {
   return trace.lanes.flatMap((lane, i) => {
     const at = states[i];
     const name = lane.speculative ? `target, ${shortName(lane)}` : title(lane);
-    const target = { name, count: at.targetPasses,
-      each: each(at.targetPasses, at), kind: lane.speculative ? 'verify' : 'standard' };
+    const target = {
+      name,
+      count: at.targetPasses,
+      each: each(at.targetPasses, at),
+      kind: lane.speculative ? 'verify' : 'standard',
+    };
     const size = lane.tree ? `${lane.settings.k} nodes` : `k=${lane.settings.k}`;
     const draft = { name: `draft, ${size}`, count: at.draftPasses, each: each(at.draftPasses, at), kind: 'draft' };
     return lane.speculative ? [target, draft] : [target];
@@ -278,9 +324,9 @@ class TimeChart extends Chart {
     const scaled = (part) => (from, to) => part(from, to) / most;
     const sum = (...parts) => (from, to) => parts.reduce((total, part) => total + part(from, to), 0) / most;
     this.axis('1', rounds > 1 ? `round ${rounds}` : '', rounds ? seconds(Number(most.toPrecision(2))) : '');
-    this.part('draft', 'path', { class: 'draft', d: bars(lane, rounds, step, scaled(draft)) });
-    this.part('verify', 'path', { class: 'verify', d: bars(lane, rounds, step, scaled(verify), sum(draft)) });
-    this.part('other', 'path', { class: 'other', d: bars(lane, rounds, step, scaled(other), sum(draft, verify)) });
+    this.part('draft', 'path', { class: 'draft', d: bars(rounds, step, scaled(draft)) });
+    this.part('verify', 'path', { class: 'verify', d: bars(rounds, step, scaled(verify), sum(draft)) });
+    this.part('other', 'path', { class: 'other', d: bars(rounds, step, scaled(other), sum(draft, verify)) });
     shares(states[index]).forEach((text, i) => {
       setText(this.keys[i], text);
       this.keys[i].hidden = !text;
@@ -289,8 +335,15 @@ class TimeChart extends Chart {
 
   rows() {
     const { trace, states } = this.scene;
-    const rows = trace.lanes.flatMap((lane, index) => lane.rounds.slice(0, states[index].rounds).map((round, i) => [
-      shortName(lane), i + 1, seconds(round.draft_seconds), seconds(round.verify_seconds), seconds(round.other_seconds)]));
+    const rows = trace.lanes.flatMap((lane, index) =>
+      lane.rounds.slice(0, states[index].rounds).map((round, i) => [
+        shortName(lane),
+        i + 1,
+        seconds(round.draft_seconds),
+        seconds(round.verify_seconds),
+        seconds(round.other_seconds),
+      ])
+    );
     return { head: ['lane', 'round', 'draft', 'target', 'other'], rows };
   }
 }

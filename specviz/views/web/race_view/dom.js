@@ -22,11 +22,19 @@ export function setText(node, text) {
 // A table of plain cells: the first row is the head, and the first cell of each row names the row.
 export function table(caption, head, rows) {
   const cell = (tag, text, scope) => el(tag, { scope }, String(text));
-  return el('table', {},
+  return el(
+    'table',
+    {},
     el('caption', {}, caption),
     el('thead', {}, el('tr', {}, ...head.map((text) => cell('th', text, 'col')))),
-    el('tbody', {}, ...rows.map((row) => el('tr', {},
-      ...row.map((text, column) => cell(column ? 'td' : 'th', text, column ? null : 'row'))))));
+    el(
+      'tbody',
+      {},
+      ...rows.map((row) =>
+        el('tr', {}, ...row.map((text, column) => cell(column ? 'td' : 'th', text, column ? null : 'row')))
+      ),
+    ),
+  );
 }
 
 // The value of a custom property of the palette, as it stands now.

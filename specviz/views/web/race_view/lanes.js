@@ -4,7 +4,7 @@ import { el, setText } from './dom.js';
 import { depthOf, depthsOf, hasDraft, isKept, isTree, rateAt, roundItems } from './state.js';
 import { subtitle, title } from './names.js';
 import { cleanText, refOf, tokenNode } from './tokens.js';
-import { REASONS, STATUS, clock, pieceOf, plural, rate, sourceName, visible } from './words.js';
+import { clock, pieceOf, plural, rate, REASONS, sourceName, STATUS, visible } from './words.js';
 
 const COUNTERS = ['tokens', 'target passes', 'draft passes', 'tok/s', 'clock'];
 const PASSES = COUNTERS.indexOf('draft passes');
@@ -23,12 +23,26 @@ export class LaneView {
     this.counters = COUNTERS.map(() => el('b', {}, '–'));
     this.names = COUNTERS.map((name) => el('span', {}, name));
     this.small = el('small', {}, subtitle(lane));
-    this.root = el('section', { class: `lane ${lane.speculative ? 'speculative' : 'standard-lane'}`,
-      'data-lane': lane.index, 'aria-label': title(lane) },
-    el('header', {}, el('h3', {}, title(lane), ' ', this.small),
-      el('div', { class: 'counters' }, ...this.names.map((name, i) => el('p', {}, name, this.counters[i])))),
-    this.log, this.flight, this.end);
-    this.log.addEventListener('scroll', () => { this.stuck = this.nearBottom(); }, { passive: true });
+    this.root = el(
+      'section',
+      {
+        class: `lane ${lane.speculative ? 'speculative' : 'standard-lane'}`,
+        'data-lane': lane.index,
+        'aria-label': title(lane),
+      },
+      el(
+        'header',
+        {},
+        el('h3', {}, title(lane), ' ', this.small),
+        el('div', { class: 'counters' }, ...this.names.map((name, i) => el('p', {}, name, this.counters[i]))),
+      ),
+      this.log,
+      this.flight,
+      this.end,
+    );
+    this.log.addEventListener('scroll', () => {
+      this.stuck = this.nearBottom();
+    }, { passive: true });
     this.openBlock();
   }
 
@@ -68,7 +82,11 @@ export class LaneView {
   appendItem(item, round, seam) {
     const kept = isKept(item.status);
     const position = kept ? this.positions.length : null;
-    const node = tokenNode(item, { lane: this.lane.index, round, slot: item.slot, status: item.status, position }, seam);
+    const node = tokenNode(
+      item,
+      { lane: this.lane.index, round, slot: item.slot, status: item.status, position },
+      seam,
+    );
     if (kept) this.positions.push(node);
     this.nodes.push(node);
     this.block.append(node);
@@ -142,7 +160,11 @@ export class LaneView {
     const round = this.lane.rounds[index];
     if (!round || at.finished) return [];
     const chips = isTree(round) ? levels(round, pending) : chain(round, pending);
-    return [el('span', { class: 'round' }, `round ${index + 1}`), ...chips, el('em', {}, doing(this.lane, round, at.phase))];
+    return [
+      el('span', { class: 'round' }, `round ${index + 1}`),
+      ...chips,
+      el('em', {}, doing(this.lane, round, at.phase)),
+    ];
   }
 
   // Makes a token the lane's one tab stop.
@@ -152,7 +174,10 @@ export class LaneView {
     this.current = node;
     node.setAttribute('tabindex', '0');
     node.setAttribute('role', 'button');
-    node.setAttribute('aria-label', `${STATUS[refOf(node).status]}: ${visible(node.textContent || node.dataset.piece || '')}`);
+    node.setAttribute(
+      'aria-label',
+      `${STATUS[refOf(node).status]}: ${visible(node.textContent || node.dataset.piece || '')}`,
+    );
   }
 
   // The token that a key leads to from `node`: arrows to the sides within the text, up and down from round to round.
@@ -161,9 +186,12 @@ export class LaneView {
     const round = refOf(node).round;
     const first = (index) => this.nodes[this.starts[Math.max(0, Math.min(index, this.starts.length - 1))]];
     return {
-      ArrowRight: this.nodes[at + 1], ArrowLeft: this.nodes[at - 1],
-      ArrowDown: first(round + 1), ArrowUp: first(at === this.starts[round] ? round - 1 : round),
-      Home: this.nodes[0], End: this.nodes[this.nodes.length - 1],
+      ArrowRight: this.nodes[at + 1],
+      ArrowLeft: this.nodes[at - 1],
+      ArrowDown: first(round + 1),
+      ArrowUp: first(at === this.starts[round] ? round - 1 : round),
+      Home: this.nodes[0],
+      End: this.nodes[this.nodes.length - 1],
     }[key];
   }
 
@@ -184,7 +212,9 @@ function doing(lane, round, phase) {
   if (phase === 'drafting') return 'drafting…';
   if (isTree(round)) return `target is checking ${plural(round.drafts.length, 'node')}, depth ${depthOf(round)}`;
   const { k } = lane.settings;
-  if (hasDraft(round)) return round.drafted < k ? `target is checking ${round.drafted} of k = ${k}` : 'target is checking';
+  if (hasDraft(round)) {
+    return round.drafted < k ? `target is checking ${round.drafted} of k = ${k}` : 'target is checking';
+  }
   return lane.speculative ? 'nothing drafted: one plain pass' : 'one plain pass';
 }
 
@@ -200,8 +230,10 @@ const overflow = (count) => (count > FLIGHT ? [`+${count - FLIGHT}`] : []);
 function chain(round, pending) {
   const items = roundItems(round).filter((item) => !pending || item.slot >= 0);
   const source = (item) => round.drafts[item.slot]?.source;
-  return [...items.slice(0, FLIGHT).map((item) => chip(item.token, pending ? 'waiting' : item.status, source(item))),
-    ...overflow(items.length)];
+  return [
+    ...items.slice(0, FLIGHT).map((item) => chip(item.token, pending ? 'waiting' : item.status, source(item))),
+    ...overflow(items.length),
+  ];
 }
 
 // A round in flight that drafted a tree: the alternatives at each depth side by side, the depths one after the other.

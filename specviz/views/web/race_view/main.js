@@ -1,15 +1,15 @@
 // The race view: one trace, one time, and everything on the page a function of the two.
 import { el, setText, table } from './dom.js';
 import { Receiver } from './wire.js';
-import { Trace, laneAt } from './state.js';
+import { laneAt, Trace } from './state.js';
 import { nameLanes, title } from './names.js';
-import { LaneView, copyClean } from './lanes.js';
+import { copyClean, LaneView } from './lanes.js';
 import { Playback } from './playback.js';
 import { Pointing } from './pointing.js';
-import { Timeline, niceSpan } from './timeline.js';
+import { niceSpan, Timeline } from './timeline.js';
 import { Curves } from './curves.js';
 import { Report } from './report.js';
-import { MAX_BYTES, download, fromJsonl, toHtml, toJsonl } from './files.js';
+import { download, fromJsonl, MAX_BYTES, toHtml, toJsonl } from './files.js';
 import { Controls } from './controls.js';
 import { legend } from './legend.js';
 import { plural } from './words.js';
@@ -32,8 +32,19 @@ class RaceView {
     this.controls = new Controls((name, value) => this.act(name, value));
     this.laneRow = el('div', { class: 'lanes' });
     this.status = el('p', { class: 'sr-only', role: 'status' });
-    root.replaceChildren(this.report.banner, this.report.headline, this.timeline.root, legend(), this.laneRow, this.controls.root,
-      this.curves.root, this.report.table, this.report.details, this.pointing.card.root, this.status);
+    root.replaceChildren(
+      this.report.banner,
+      this.report.headline,
+      this.timeline.root,
+      legend(),
+      this.laneRow,
+      this.controls.root,
+      this.curves.root,
+      this.report.table,
+      this.report.details,
+      this.pointing.card.root,
+      this.status,
+    );
     this.addTableButtons();
     this.applyLook(this.controls.look);
     this.listen();
@@ -42,7 +53,9 @@ class RaceView {
 
   listen() {
     this.root.addEventListener('copy', copyClean);
-    this.report.table.addEventListener('click', (event) => { if (event.target.dataset.act) this.act(event.target.dataset.act); });
+    this.report.table.addEventListener('click', (event) => {
+      if (event.target.dataset.act) this.act(event.target.dataset.act);
+    });
     new ResizeObserver(() => this.timeline.refresh()).observe(this.timeline.plot);
     new MutationObserver(() => this.restyle()).observe(document.body, { attributes: true, attributeFilter: ['class'] });
     document.addEventListener('visibilitychange', () => this.refresh());
@@ -128,9 +141,14 @@ class RaceView {
       'token+': () => this.stepToken(1),
       'token-': () => this.stepToken(-1),
       seek: () => playback.seek(value),
-      speed: () => { playback.speed = value; },
+      speed: () => {
+        playback.speed = value;
+      },
       live: () => playback.follow(),
-      look: () => { this.applyLook(value); this.restyle(); },
+      look: () => {
+        this.applyLook(value);
+        this.restyle();
+      },
       jsonl: () => download('race.jsonl', 'application/jsonl', toJsonl(this.trace)),
       html: () => download('race.html', 'text/html', toHtml(this.trace, specvizRaceView.toString())),
       file: () => this.openFile(value),
@@ -217,7 +235,13 @@ class RaceView {
     this.lanes.forEach((lane, i) => lane.show(states[i]));
     this.timeline.show(t, states.map((at) => at.rounds), !playback.live);
     this.report.show(trace, states, { t, place: playback.place, live: playback.live });
-    this.controls.show({ t, end: trace.end, playing: playback.playing, following: playback.following, live: playback.liveSpeed });
+    this.controls.show({
+      t,
+      end: trace.end,
+      playing: playback.playing,
+      following: playback.following,
+      live: playback.liveSpeed,
+    });
     this.drawCurves({ trace, t, states, end: playback.live ? niceSpan(t) : trace.end || 1 });
     this.speak(states);
     this.pointing.keep();

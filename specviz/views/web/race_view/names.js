@@ -1,5 +1,5 @@
 // What lanes are called: a heading, and a short name that tells each from the others. The short names are those of
-// specviz/plots/names.py; a test holds the two together. Pure functions of lanes.
+// specviz/views/plots/lane_names.py; a test holds the two together. Pure functions of lanes.
 import { millions } from './words.js';
 
 // The lane's name as a heading.
@@ -33,7 +33,11 @@ export function nameLanes(lanes) {
   lanes.forEach((lane) => alike.set(plainName(lane), [...alike.get(plainName(lane)) ?? [], lane]));
   alike.forEach((group, name) => toldApart(name, group));
   // A name that was made longer may be another's.
-  if (new Set(lanes.map(shortName)).size < lanes.length) lanes.forEach((lane) => { lane.short = lane.name; });
+  if (new Set(lanes.map(shortName)).size < lanes.length) {
+    lanes.forEach((lane) => {
+      lane.short = lane.name;
+    });
+  }
 }
 
 function plainName(lane) {
@@ -44,7 +48,9 @@ function plainName(lane) {
 function toldApart(name, lanes) {
   const details = lanes.length === 1 ? [''] : DETAILS.map((detail) => detail(lanes))
     .find((words) => new Set(words).size === lanes.length);
-  lanes.forEach((lane, i) => { lane.short = details[i] ? `${name}, ${details[i]}` : name; });
+  lanes.forEach((lane, i) => {
+    lane.short = details[i] ? `${name}, ${details[i]}` : name;
+  });
 }
 
 const models = (lanes) => lanes.map((lane) => lane.info.draft_model?.name ?? '');
@@ -56,7 +62,9 @@ function options(lanes) {
   const of = (lane, name) => spelt((lane.info.options ?? {})[name]);
   const names = [...new Set(lanes.flatMap((lane) => Object.keys(lane.info.options ?? {})))];
   const differing = names.filter((name) => new Set(lanes.map((lane) => of(lane, name))).size > 1);
-  return lanes.map((lane) => differing.filter((name) => of(lane, name)).map((name) => `${name}=${of(lane, name)}`).join(' '));
+  return lanes.map((lane) =>
+    differing.filter((name) => of(lane, name)).map((name) => `${name}=${of(lane, name)}`).join(' ')
+  );
 }
 
 function allThree(lanes) {

@@ -23,7 +23,9 @@ export class Playback {
     return this.trace.sequential ? this.trace.end : raceClock(this.trace);
   }
 
-  get atEnd() { return !this.live && this.now >= this.trace.end - 1e-6; }
+  get atEnd() {
+    return !this.live && this.now >= this.trace.end - 1e-6;
+  }
 
   // What the time shown is of its race: 'live', its moment; 'end', where it was left; 'replay', any other.
   get place() {

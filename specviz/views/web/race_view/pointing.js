@@ -24,7 +24,9 @@ export class Pointing {
   listen() {
     const { root } = this;
     root.addEventListener('pointerover', (event) => this.onHover(event));
-    root.addEventListener('pointermove', (event) => { this.pointer = [event.clientX, event.clientY]; }, { passive: true });
+    root.addEventListener('pointermove', (event) => {
+      this.pointer = [event.clientX, event.clientY];
+    }, { passive: true });
     root.addEventListener('pointerout', () => this.leave());
     root.addEventListener('focusin', (event) => this.onFocus(event));
     root.addEventListener('click', (event) => this.onClick(event));
@@ -131,7 +133,10 @@ export class Pointing {
     this.marked = [];
     this.timeline.highlight(ref?.lane ?? null, ref?.round ?? -1);
     if (!ref) return;
-    const add = (one, name) => { one?.classList.add(name); if (one) this.marked.push(one); };
+    const add = (one, name) => {
+      one?.classList.add(name);
+      if (one) this.marked.push(one);
+    };
     add(node, 'here');
     this.lanes[ref.lane].roundNodes(ref.round).forEach((one) => add(one, 'in-round'));
     const peers = ref.position === null ? [] : this.lanes.filter((_, lane) => lane !== ref.lane);

@@ -12,7 +12,12 @@ export class Report {
     this.big = el('strong', {});
     this.rest = el('span', { class: 'rest' });
     this.badges = el('p', { class: 'badges' });
-    this.headline = el('header', { class: 'headline' }, el('h2', {}, this.lead, ' ', this.big, ' ', this.rest), this.badges);
+    this.headline = el(
+      'header',
+      { class: 'headline' },
+      el('h2', {}, this.lead, ' ', this.big, ' ', this.rest),
+      this.badges,
+    );
     this.table = el('section', { class: 'panel final', 'aria-label': 'The finished run', hidden: true });
     this.facts = el('p', {});
     this.details = el('details', { class: 'facts' }, el('summary', {}, 'About this run'), this.facts);
@@ -72,7 +77,10 @@ const measureButton = () => el('button', { type: 'button', 'data-act': 'measure'
 // The speculative lane that is furthest ahead, as [lane, its state, its ratio to standard].
 function leader(trace, states) {
   const standard = trace.lanes.findIndex((lane) => !lane.speculative);
-  const ratios = trace.lanes.map((lane, i) => [lane, states[i], standard < 0 ? null : ratioAt(states[standard], states[i])])
+  const ratios = trace.lanes.map((
+    lane,
+    i,
+  ) => [lane, states[i], standard < 0 ? null : ratioAt(states[standard], states[i])])
     .filter(([lane, , ratio]) => lane.speculative && ratio !== null);
   return ratios.sort((a, b) => b[2] - a[2])[0] ?? null;
 }
@@ -100,8 +108,9 @@ function liveWords(trace, states, place) {
 const beginning = (states) => (states.some((at) => at.kept) ? 'Racing…' : 'Reading the prompt…');
 
 // How many tokens each lane has, where their speeds cannot be compared.
-const scores = (trace, states) => trace.lanes
-  .map((lane, i) => `${shortName(lane)} ${plural(states[i].kept, 'token')}`).join(', ');
+const scores = (trace, states) =>
+  trace.lanes
+    .map((lane, i) => `${shortName(lane)} ${plural(states[i].kept, 'token')}`).join(', ');
 
 // "1.8x faster, the same 128 tokens" as a large number and the rest of the sentence; the best lane first.
 function finalWords(trace) {
@@ -131,7 +140,9 @@ function whole(summary) {
 // What the speed was paid with, where the verdict does not already say why there is none.
 function cost(summary) {
   if (!summary.target_passes || /slower|error|stopped/.test(summary.verdict ?? '')) return '';
-  return `: ${price({ targetPasses: summary.target_passes, draftPasses: summary.draft_passes ?? 0, kept: summary.kept_tokens })}`;
+  return `: ${
+    price({ targetPasses: summary.target_passes, draftPasses: summary.draft_passes ?? 0, kept: summary.kept_tokens })
+  }`;
 }
 
 function badges(trace) {
@@ -140,9 +151,13 @@ function badges(trace) {
     return [lane, ...sameness(summary, lane)];
   });
   const alike = found.every(([, text]) => text === found[0][1]);
-  const shown = (alike ? found.slice(0, 1) : found).map(([lane, text, kind]) => el('span', { class: `badge ${kind}` },
-    alike ? text : `${shortName(lane)}: ${text}`));
-  return [...shown, el('span', { class: 'badge' }, `n = ${plural(trace.summary[trace.lanes[0]?.name]?.runs ?? 1, 'run')}`)];
+  const shown = (alike ? found.slice(0, 1) : found).map(([lane, text, kind]) =>
+    el('span', { class: `badge ${kind}` }, alike ? text : `${shortName(lane)}: ${text}`)
+  );
+  return [
+    ...shown,
+    el('span', { class: 'badge' }, `n = ${plural(trace.summary[trace.lanes[0]?.name]?.runs ?? 1, 'run')}`),
+  ];
 }
 
 // Whether a lane wrote what standard decoding wrote, in words, and how well that bodes.
@@ -157,10 +172,13 @@ function sameness(summary, lane) {
 }
 
 const ROWS = [
-  ['target passes', 'target_passes', String], ['draft passes', 'draft_passes', String], ['seconds', 'seconds', seconds],
+  ['target passes', 'target_passes', String],
+  ['draft passes', 'draft_passes', String],
+  ['seconds', 'seconds', seconds],
   ['drafted in a round that drafts, mean', 'mean_drafted', (value) => value.toFixed(1)],
   ['depth of its tree, mean', 'mean_depth', (value) => value.toFixed(1)],
-  ['positions computed', 'positions_computed', String], ['positions wasted', 'wasted_positions', String],
+  ['positions computed', 'positions_computed', String],
+  ['positions wasted', 'wasted_positions', String],
   ['tokens a target pass (τ)', 'tau', (value) => value.toFixed(2)],
   ['time to first token', 'first_token_seconds', seconds],
 ];
@@ -168,14 +186,23 @@ const ROWS = [
 function finalTable(trace) {
   const lanes = trace.lanes.filter((lane) => trace.summary[lane.name]);
   const shown = ROWS.filter(([, field]) => field !== 'mean_depth' || lanes.some((lane) => lane.tree));
-  const rows = shown.map(([name, field, format]) => [name, ...lanes.map((lane) => {
-    const value = trace.summary[lane.name][field];
-    return value === null || value === undefined ? '–' : format(value);
-  })]);
-  rows.push(['same output', ...lanes.map((lane) => (lane.speculative ? sameness(trace.summary[lane.name], lane)[0] : '–'))]);
+  const rows = shown.map(([name, field, format]) => [
+    name,
+    ...lanes.map((lane) => {
+      const value = trace.summary[lane.name][field];
+      return value === null || value === undefined ? '–' : format(value);
+    }),
+  ]);
+  rows.push([
+    'same output',
+    ...lanes.map((lane) => (lane.speculative ? sameness(trace.summary[lane.name], lane)[0] : '–')),
+  ]);
   const heads = lanes.map((lane) => (lane.speculative ? `${title(lane)}, ${subtitle(lane)}` : title(lane)));
-  const numbers = el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Final numbers' },
-    table('Standard and speculative decoding', ['number', ...heads], rows));
+  const numbers = el(
+    'div',
+    { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Final numbers' },
+    table('Standard and speculative decoding', ['number', ...heads], rows),
+  );
   return [el('h3', {}, 'The finished run'), ...reasons(trace, lanes), numbers, ...sourceTable(trace, lanes)];
 }
 
@@ -185,12 +212,33 @@ function sourceTable(trace, lanes) {
   if (!drafting.length) return [];
   const rows = drafting.flatMap((lane) => {
     const { sources, accepted } = trace.summary[lane.name];
-    return sources.map((one) => [...(drafting.length > 1 ? [shortName(lane)] : []), sourceName(one.source), one.drafted,
-      one.accepted, percent(one.accepted / one.drafted), accepted ? percent(one.accepted / accepted) : '–']);
+    return sources.map((
+      one,
+    ) => [
+      ...(drafting.length > 1 ? [shortName(lane)] : []),
+      sourceName(one.source),
+      one.drafted,
+      one.accepted,
+      percent(one.accepted / one.drafted),
+      accepted ? percent(one.accepted / accepted) : '–',
+    ]);
   });
-  const head = [...(drafting.length > 1 ? ['lane'] : []), 'guessed by', 'drafted', 'accepted', 'of these drafted', 'of all accepted'];
-  return [el('h4', {}, 'Who guessed'), el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Drafts by source' },
-    table('Drafts by source', head, rows))];
+  const head = [
+    ...(drafting.length > 1 ? ['lane'] : []),
+    'guessed by',
+    'drafted',
+    'accepted',
+    'of these drafted',
+    'of all accepted',
+  ];
+  return [
+    el('h4', {}, 'Who guessed'),
+    el(
+      'div',
+      { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Drafts by source' },
+      table('Drafts by source', head, rows),
+    ),
+  ];
 }
 
 // Why each lane was faster or slower, and what would have made it faster: a paragraph a lane.
@@ -199,7 +247,11 @@ function reasons(trace, lanes) {
   return drafting.map((lane) => {
     const summary = trace.summary[lane.name];
     const said = (drafting.length > 1 ? `${shortName(lane)}: ` : '') + whole(summary).replace(/\.$/, '');
-    return el('p', { class: 'why' }, [`${said}.`, set(summary.holds_back), summary.policy_bias].filter(Boolean).join(' '));
+    return el(
+      'p',
+      { class: 'why' },
+      [`${said}.`, set(summary.holds_back), summary.policy_bias].filter(Boolean).join(' '),
+    );
   });
 }
 
@@ -207,16 +259,27 @@ function machineFacts(trace) {
   const { header } = trace;
   if (!header) return [];
   const model = (info) => `${info.name} (${millions(info.parameters)})`;
-  const drafts = trace.lanes.filter((lane) => lane.speculative).map((lane) => [`${title(lane)}: k = ${lane.settings.k}`,
-    lane.info.draft_model && model(lane.info.draft_model), lane.info.note,
-    lane.started?.prefill_seconds ? `own prefill ${seconds(lane.started.prefill_seconds)}` : null].filter(Boolean).join(', '));
+  const drafts = trace.lanes.filter((lane) => lane.speculative).map((lane) =>
+    [
+      `${title(lane)}: k = ${lane.settings.k}`,
+      lane.info.draft_model && model(lane.info.draft_model),
+      lane.info.note,
+      lane.started?.prefill_seconds ? `own prefill ${seconds(lane.started.prefill_seconds)}` : null,
+    ].filter(Boolean).join(', ')
+  );
   const { settings } = trace.lanes[trace.lanes.length - 1] ?? { settings: {} };
   return [
     header.prompt ? `prompt “${header.prompt}”` : null,
-    `target ${model(header.target)}, ${header.target.execution} passes`, ...drafts, `${header.device_name}, ${header.dtype}`,
-    plural(header.threads, 'thread'), `temperature ${settings.temperature}`, `seed ${settings.seed}`,
-    `prefill ${seconds(header.prefill_seconds)} (shared by all lanes)`, `load ${seconds(header.load_seconds)}`,
-    `warm-up ${seconds(header.warmup_seconds)}`, header.curve ? null : 'verify curve pending',
+    `target ${model(header.target)}, ${header.target.execution} passes`,
+    ...drafts,
+    `${header.device_name}, ${header.dtype}`,
+    plural(header.threads, 'thread'),
+    `temperature ${settings.temperature}`,
+    `seed ${settings.seed}`,
+    `prefill ${seconds(header.prefill_seconds)} (shared by all lanes)`,
+    `load ${seconds(header.load_seconds)}`,
+    `warm-up ${seconds(header.warmup_seconds)}`,
+    header.curve ? null : 'verify curve pending',
     `recorded ${header.created}`,
     ...Object.entries(header.versions).map(([name, version]) => `${name} ${version}`),
   ].filter(Boolean);

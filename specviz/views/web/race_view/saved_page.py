@@ -1,6 +1,6 @@
 """A run as one HTML file that opens offline in any browser, with the full view and its replay.
 
-assets/race_view/files.js makes the same file in the browser, from what has arrived there.
+files.js makes the same file in the browser, from what has arrived there.
 """
 
 from __future__ import annotations

@@ -2,7 +2,19 @@
 // sums), and so does asking for a state (binary search). Knows nothing of the page.
 import { SETTINGS } from './defaults.js';
 
-const COUNTS = ['kept', 'accepted', 'tested', 'drafted', 'depth', 'drafting', 'draftPasses', 'targetPasses', 'draft', 'verify', 'other'];
+const COUNTS = [
+  'kept',
+  'accepted',
+  'tested',
+  'drafted',
+  'depth',
+  'drafting',
+  'draftPasses',
+  'targetPasses',
+  'draft',
+  'verify',
+  'other',
+];
 // Times travel in microseconds: sums of rounded parts may miss a boundary by a few of them.
 const SLACK = 5e-6;
 
@@ -16,9 +28,13 @@ export class Lane {
     this.sums = Object.fromEntries(COUNTS.map((name) => [name, [0]]));
   }
 
-  get speculative() { return this.info.draft !== 'none'; }
+  get speculative() {
+    return this.info.draft !== 'none';
+  }
 
-  get end() { return this.ends.length ? this.ends[this.ends.length - 1] : 0; }
+  get end() {
+    return this.ends.length ? this.ends[this.ends.length - 1] : 0;
+  }
 
   append(round) {
     const start = round.start_seconds ?? this.end;
@@ -58,13 +74,20 @@ export class Trace {
   start(header) {
     this.header = { ...header };
     this.lanes = header.lanes.map((info, index) => new Lane(info, index));
-    this.lanes.forEach((lane) => { lane.target = header.target; this.byName.set(lane.name, lane); });
+    this.lanes.forEach((lane) => {
+      lane.target = header.target;
+      this.byName.set(lane.name, lane);
+    });
   }
 
-  get sequential() { return this.header?.mode === 'sequential'; }
+  get sequential() {
+    return this.header?.mode === 'sequential';
+  }
 
   // The latest moment on any lane's clock.
-  get end() { return Math.max(0, ...this.lanes.map((lane) => lane.end)); }
+  get end() {
+    return Math.max(0, ...this.lanes.map((lane) => lane.end));
+  }
 }
 
 // The moment that every unfinished lane has reached; the end once all have finished.

@@ -19,12 +19,25 @@ export class Timeline {
     this.plot = el('div', { class: 'plot' }, this.canvas, this.hand, this.mark);
     this.scale = el('span', { class: 'scale' });
     const button = (name, label) => el('button', { type: 'button', 'data-zoom': name, 'aria-label': label }, name);
-    this.root = el('figure', { class: 'panel timeline', 'data-chart': 'passes' },
-      el('figcaption', {}, el('h3', {}, 'Passes on each lane’s own clock'),
-        el('span', { class: 'legend' }, el('span', { class: 'key standard' }, 'one pass, one token'),
-          el('span', { class: 'key draft' }, 'draft'), el('span', { class: 'key verify' }, 'verify, n tokens kept')),
-        el('span', { class: 'zoom' }, button('−', 'Zoom out'), button('+', 'Zoom in'))),
-      this.plot, this.scale);
+    this.root = el(
+      'figure',
+      { class: 'panel timeline', 'data-chart': 'passes' },
+      el(
+        'figcaption',
+        {},
+        el('h3', {}, 'Passes on each lane’s own clock'),
+        el(
+          'span',
+          { class: 'legend' },
+          el('span', { class: 'key standard' }, 'one pass, one token'),
+          el('span', { class: 'key draft' }, 'draft'),
+          el('span', { class: 'key verify' }, 'verify, n tokens kept'),
+        ),
+        el('span', { class: 'zoom' }, button('−', 'Zoom out'), button('+', 'Zoom in')),
+      ),
+      this.plot,
+      this.scale,
+    );
     this.listen();
     this.reset(null);
   }
@@ -35,10 +48,14 @@ export class Timeline {
     this.mark.hidden = true;
   }
 
-  get height() { return (this.trace?.lanes.length || 2) * PITCH; }
+  get height() {
+    return (this.trace?.lanes.length || 2) * PITCH;
+  }
 
   // The seconds shown, from and to.
-  get window() { return this.zoom ?? [0, this.span || 1]; }
+  get window() {
+    return this.zoom ?? [0, this.span || 1];
+  }
 
   x(seconds) {
     const [from, to] = this.window;
@@ -70,7 +87,10 @@ export class Timeline {
     this.pen.scale(ratio, ratio);
     this.paint = Object.fromEntries(['standard', 'draft', 'verify', 'other', 'on-verify', 'line', 'dim', 'font']
       .map((name) => [name, colour(this.root, name)]));
-    this.trace.lanes.forEach((lane, i) => { this.drawRow(lane, i); this.draw(i, 0, this.counts[i]); });
+    this.trace.lanes.forEach((lane, i) => {
+      this.drawRow(lane, i);
+      this.draw(i, 0, this.counts[i]);
+    });
     const [from, to] = this.window;
     this.scale.textContent = `${from.toFixed(1)} s to ${to.toFixed(1)} s`;
     this.dirty = false;
@@ -135,7 +155,11 @@ export class Timeline {
     if (this.mark.hidden) return;
     const [a, b] = [this.x(found.starts[round]), this.x(found.ends[round])];
     this.mark.hidden = b < 0 || a > this.width;
-    Object.assign(this.mark.style, { left: `${a}px`, width: `${Math.max(2, b - a)}px`, top: `${lane * PITCH + LABEL}px` });
+    Object.assign(this.mark.style, {
+      left: `${a}px`,
+      width: `${Math.max(2, b - a)}px`,
+      top: `${lane * PITCH + LABEL}px`,
+    });
   }
 
   // The lane and round under the pointer, round -1 where there is none.
@@ -153,8 +177,13 @@ export class Timeline {
   listen() {
     this.plot.addEventListener('pointermove', (event) => this.onPointer(event));
     this.plot.addEventListener('pointerleave', () => this.onRound(null, -1, false));
-    this.plot.addEventListener('click', (event) => { if (!this.dragged) this.onRound(...this.hit(event), true); });
-    this.plot.addEventListener('pointerdown', (event) => { this.grip = event.clientX; this.dragged = false; });
+    this.plot.addEventListener('click', (event) => {
+      if (!this.dragged) this.onRound(...this.hit(event), true);
+    });
+    this.plot.addEventListener('pointerdown', (event) => {
+      this.grip = event.clientX;
+      this.dragged = false;
+    });
     this.plot.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     this.plot.addEventListener('dblclick', () => this.setWindow(null));
     this.root.addEventListener('click', (event) => {

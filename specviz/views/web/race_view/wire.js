@@ -1,4 +1,4 @@
-// The browser's half of specviz/ui/wire.py: numbered batches in a ring, and compact messages back to trace events.
+// The browser's half of wire.py: numbered batches in a ring, and compact messages back to trace events.
 import { KINDS, RECORDS, VERDICTS } from './defaults.js';
 
 // Decodes the batches of one run into the objects of a trace file.
@@ -16,7 +16,9 @@ export class Decoder {
   }
 
   message([kind, first, ...rest]) {
-    if (kind === 'r') return { event: { event: 'RoundDone', lane: this.lanes[first], round: this.record('Round', rest) } };
+    if (kind === 'r') {
+      return { event: { event: 'RoundDone', lane: this.lanes[first], round: this.record('Round', rest) } };
+    }
     if (kind === 's') return { summary: first };
     if (kind === 'n') return { notice: rest[0], level: first };
     if (first.event === 'RaceStarted') this.lanes = first.header.lanes.map((lane) => lane.name);

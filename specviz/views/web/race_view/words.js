@@ -51,15 +51,23 @@ export function pieceOf(token) {
 }
 
 export const STATUS = {
-  accepted: 'accepted', rejected: 'rejected', untested: 'never tested',
-  correction: 'correction', bonus: 'bonus', standard: 'standard',
+  accepted: 'accepted',
+  rejected: 'rejected',
+  untested: 'never tested',
+  correction: 'correction',
+  bonus: 'bonus',
+  standard: 'standard',
 };
 
 export const MARKS = { accepted: '✓', rejected: '✕', untested: '·', correction: '⇄', bonus: '+', standard: '' };
 
 export const REASONS = {
-  eos: 'ended by itself', stop: 'ended at a stop string', length: 'reached the token limit',
-  context: 'the context is full', cancelled: 'stopped', error: 'failed',
+  eos: 'ended by itself',
+  stop: 'ended at a stop string',
+  length: 'reached the token limit',
+  context: 'the context is full',
+  cancelled: 'stopped',
+  error: 'failed',
 };
 
 // The sources that drafts name: what each is called, and what it guesses.
@@ -117,7 +125,8 @@ function sampledDraft(draft, round) {
   const end = kept ? 'so it was kept.' : 'so it was thrown away.';
   if (chance === null) return [kept ? 'The target agreed, ' : 'The target did not agree, ', end];
   const [q, p] = [percent(draft.draft_prob), percent(draft.target_prob)];
-  const certain = draft.draft_prob === 1 ? `The draft named it outright (100%), the target gave it ${p}: `
+  const certain = draft.draft_prob === 1
+    ? `The draft named it outright (100%), the target gave it ${p}: `
     : `The draft gave it ${q}, the target ${chance < 1 ? 'only ' : ''}${p}: `;
   if (chance >= 1) return [certain, 'the target wants it at least as much, so it is always kept.'];
   const draw = draft.draw === undefined || draft.draw === null ? '' : `the draw was ${number(draft.draw)}, `;
@@ -128,8 +137,12 @@ function greedyDraft(draft, round) {
   if (draft.verdict === 'untested') return untested(round);
   const q = probabilityIn(draft.draft_top, draft.token);
   const p = probabilityIn(draft.target_top, draft.token);
-  const shares = q === null || p === null ? '' : `The draft gave it ${percent(q)}, the target ${p < q ? 'only ' : ''}${percent(p)}. `;
-  if (draft.verdict === 'accepted') return [shares, 'It is the target’s own first choice, so greedy decoding keeps it.'];
+  const shares = q === null || p === null
+    ? ''
+    : `The draft gave it ${percent(q)}, the target ${p < q ? 'only ' : ''}${percent(p)}. `;
+  if (draft.verdict === 'accepted') {
+    return [shares, 'It is the target’s own first choice, so greedy decoding keeps it.'];
+  }
   const choice = firstChoice(draft, round);
   if (!choice) return [shares, 'Greedy decoding keeps only the target’s first choice.'];
   const margin = round.target?.margin;
@@ -145,8 +158,11 @@ function firstChoice(draft, round) {
 
 function untested(round) {
   const rejected = round.drafts.some((draft) => draft.verdict === 'rejected');
-  return [rejected ? 'A token before it was thrown away, and with it all that followed: the target never got to judge it.'
-    : 'The run had already ended before it.'];
+  return [
+    rejected
+      ? 'A token before it was thrown away, and with it all that followed: the target never got to judge it.'
+      : 'The run had already ended before it.',
+  ];
 }
 
 // The drafts of a tree are alternatives: at each branching they are tried in turn until one is taken.
@@ -155,16 +171,25 @@ function treeDraft(slot, { round, greedy }) {
   const parent = parentOf(round, slot);
   if (draft.verdict === 'untested') {
     const open = parent < 0 || round.drafts[parent].verdict === 'accepted';
-    return [open ? 'The run had already ended before it.' : 'It stands on a branch that was not taken: what it follows was thrown away.'];
+    return [
+      open
+        ? 'The run had already ended before it.'
+        : 'It stands on a branch that was not taken: what it follows was thrown away.',
+    ];
   }
   const siblings = round.drafts.filter((_, i) => parentOf(round, i) === parent);
   const taken = siblings.find((other) => other.verdict === 'accepted');
   const kept = draft.verdict === 'accepted';
   if (!greedy && has(draft.draw)) return triedBranch(draft, siblings[0] !== draft);
-  if (kept) return [`${greedy ? 'It is the target’s own first choice here' : 'The target agreed'}, so the path goes on through it.`];
+  if (kept) {
+    return [
+      `${greedy ? 'It is the target’s own first choice here' : 'The target agreed'}, so the path goes on through it.`,
+    ];
+  }
   if (taken && !greedy) return ['Another branch had already been taken here: ', { token: taken.token }, '.'];
   const wanted = taken ?? round.target;
-  return wanted ? ['The target’s first choice here is ', { token: wanted.token }, ', so this branch was not taken.']
+  return wanted
+    ? ['The target’s first choice here is ', { token: wanted.token }, ', so this branch was not taken.']
     : ['The target wanted another token here, so this branch was not taken.'];
 }
 
@@ -174,31 +199,44 @@ function triedBranch(draft, later) {
   const end = draft.verdict === 'accepted' ? 'so the path goes on through it.' : 'so this branch was not taken.';
   const left = later ? ' of what the branches tried before it left' : '';
   const said = has(draft.target_prob) ? `The target gave it ${percent(draft.target_prob)}${left}: ` : '';
-  return [said, chance === null ? '' : `kept with chance ${percent(chance)}, `, `the draw was ${number(draft.draw)}, ${end}`];
+  return [
+    said,
+    chance === null ? '' : `kept with chance ${percent(chance)}, `,
+    `the draw was ${number(draft.draw)}, ${end}`,
+  ];
 }
 
 function targetToken(target, context) {
   const { round, lane, greedy } = context;
   if (target.kind === 'standard') {
-    const plain = lane?.speculative && !hasDraft(round) ? 'Nothing was drafted in this round: a plain pass, as in standard decoding' : 'One pass of the target, one token';
+    const plain = lane?.speculative && !hasDraft(round)
+      ? 'Nothing was drafted in this round: a plain pass, as in standard decoding'
+      : 'One pass of the target, one token';
     return [plain, greedy ? marginOf(target) : chanceOf(target, greedy)];
   }
   if (isTree(round)) return treeTarget(target, greedy);
   if (target.kind === 'bonus') {
     const count = round.drafted ?? round.drafts.length;
-    return [`All ${count === 1 ? 'that was' : count} drafted ${count === 1 ? '' : 'tokens '}`
-      + 'passed. The same target pass also says what comes next, so this token is free', chanceOf(target, greedy)];
+    return [
+      `All ${count === 1 ? 'that was' : count} drafted ${count === 1 ? '' : 'tokens '}` +
+      'passed. The same target pass also says what comes next, so this token is free',
+      chanceOf(target, greedy),
+    ];
   }
-  return greedy ? ['The target’s own first choice at the place where the draft went wrong', marginOf(target)]
+  return greedy
+    ? ['The target’s own first choice at the place where the draft went wrong', marginOf(target)]
     : ['Drawn from what the target wants beyond the draft, max(0, p − q) scaled to one', residualChance(target)];
 }
 
 function treeTarget(target, greedy) {
   if (target.kind === 'bonus') {
-    return ['The path reached the end of its branch. The same target pass also says what comes next, so this token is free',
-      chanceOf(target, greedy)];
+    return [
+      'The path reached the end of its branch. The same target pass also says what comes next, so this token is free',
+      chanceOf(target, greedy),
+    ];
   }
-  return greedy ? ['The target’s own first choice at a place where no branch had it', marginOf(target)]
+  return greedy
+    ? ['The target’s own first choice at a place where no branch had it', marginOf(target)]
     : ['Drawn from what the target wants beyond the branches tried here', residualChance(target)];
 }
 
