@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from specviz.catalogue.gallery import Recording, recordings
 from specviz.core.settings import Settings
-from specviz.metrics import Tally, verdict
+from specviz.metrics import Tally, verdict_of
+from specviz.metrics.words import sentence
 from specviz.models import LanguageModel
 from specviz.models.calibration import measure_curve
 from specviz.races.lanes import make_lanes, parse_drafts
@@ -47,7 +48,7 @@ def record(recording: Recording) -> str:
     recording.path.parent.mkdir(parents=True, exist_ok=True)
     data = "".join(line + "\n" for line in lines).encode("utf-8", "surrogatepass")
     recording.path.write_bytes(gzip.compress(data, mtime=0))
-    return "; ".join(f"{name}: {verdict(summary)}" for name, summary in tally.summaries().items())
+    return "; ".join(f"{name}: {sentence(verdict_of(summary))}" for name, summary in tally.summaries().items())
 
 
 def main() -> None:

@@ -1,13 +1,16 @@
-"""From a trace to its numbers: one Summary a lane, the theory behind them, and the verdict in words.
+"""From a trace to its numbers: one Summary per lane, the theory behind them, and the verdict on each lane.
 
-`summarize` drains a stream of events; a `Tally` takes them one at a time and can be asked at any moment. Never
-imports torch, transformers or gradio, and draws nothing.
+`summarize` drains a stream of events; a `Tally` takes them one at a time and can be asked at any moment. `definitions`
+says what each number means, `verdict_of` what came of a lane, and `words` says that in English. Never imports torch,
+transformers or gradio, and draws nothing.
 """
 
 from specviz.metrics.agreement import Comparison
-from specviz.metrics.counts import branches
-from specviz.metrics.reasons import Because, Factor, explain, percent, times
-from specviz.metrics.summary import SourceCounts, Summary
+from specviz.metrics.definitions import METRICS, Group, Metric, Place, Row, rows, shown_in, values
+from specviz.metrics.formats import Format, counted, percent, times
+from specviz.metrics.lane_tally import SourceCounts, branches
+from specviz.metrics.reasons import Because, Factor, explain
+from specviz.metrics.summary import Summary
 from specviz.metrics.tally import STANDARD, Tally, summarize
 from specviz.metrics.theory import (
     MAX_SEARCHED_K,
@@ -21,34 +24,46 @@ from specviz.metrics.theory import (
     teaching_speedup,
     tokens_per_round,
 )
-from specviz.metrics.words import acceptance_warning, counted, holds_back, policy_bias, verdict
+from specviz.metrics.verdict import Caution, Divergence, LaneVerdict, Price, Speed, Spread, verdict_of
 
 __all__ = [
     "MAX_SEARCHED_K",
+    "METRICS",
     "STANDARD",
-    "BestK",
     "Because",
+    "BestK",
+    "Caution",
     "Comparison",
     "Costs",
+    "Divergence",
     "Factor",
+    "Format",
+    "Group",
+    "LaneVerdict",
+    "Metric",
+    "Place",
+    "Price",
+    "Row",
     "SourceCounts",
+    "Speed",
+    "Spread",
     "Summary",
     "Tally",
-    "acceptance_warning",
     "accepted_length_law",
     "best_k",
     "branches",
     "counted",
     "expected_tokens",
     "explain",
-    "holds_back",
     "percent",
-    "policy_bias",
     "relative_cost",
+    "rows",
+    "shown_in",
     "speedup",
     "summarize",
     "teaching_speedup",
     "times",
     "tokens_per_round",
-    "verdict",
+    "values",
+    "verdict_of",
 ]

@@ -1,4 +1,4 @@
-"""Counting a race as it happens: events in, one at a time; a Summary of any lane out, at any moment.
+"""Counts a race as it happens: events in, one at a time; a Summary of any lane out, at any moment.
 
 An event costs the same however long the race has run, and so does asking for a Summary but for copying the lane's
 tokens. Everything is counted from the records; no text is parsed and no clock is read.
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from specviz.core.errors import TraceError
-from specviz.metrics.lane_summary import summary_of
 from specviz.metrics.lane_tally import LaneTally
-from specviz.metrics.summary import Summary
+from specviz.metrics.summary import Summary, summary_of
 from specviz.traces import (
     Calibrated,
     Event,

@@ -17,6 +17,7 @@ from specviz.metrics import (
     times,
     tokens_per_round,
 )
+from specviz.metrics.words import reason
 from specviz.traces import VerifyCurve
 
 CURVE = VerifyCurve((1, 2, 5, 9), (0.10, 0.11, 0.14, 0.22), (0.0, 0.0, 0.0, 0.0))
@@ -151,21 +152,27 @@ WIDE = VerifyCurve((1, 5), (0.1, 0.3), (0.0, 0.0))
     ("case", "factor", "number", "would_be", "words"),
     [
         # S = 1.1111 / 1.4 = .79; alpha -> 1: 5 / 1.4
-        (costs(alpha=0.1, rates=(0.1,), c=0.1), Factor.ALPHA, 0.1, 3.5714, "only 10 % of the tested draft tokens"),
+        (costs(alpha=0.1, rates=(0.1,), c=0.1), Factor.ALPHA, 0.1, 3.5714, "only 10% of the tested draft tokens"),
         # S = 3.3616 / 4.6 = .73; c -> 0: 3.3616 (alpha -> 1 gives 5 / 4.6 = 1.09)
-        (costs(c=0.9), Factor.DRAFT_COST, 0.9, 3.3616, "the draft costs 0.90 of a target pass for each token"),
+        (costs(c=0.9), Factor.DRAFT_COST, 0.9, 3.3616, "the draft costs 0.90 target passes per token"),
         # E(.6, 4) = 2.3056, S = 2.3056 / 3.2 = .72; v -> 1: 2.3056 / 1.2 (alpha -> 1: 5 / 3.2 = 1.56)
         (
             costs(alpha=0.6, rates=(0.6,), curve=WIDE),
             Factor.VERIFY_COST,
             3.0,
             1.92133,
-            "checking 5 tokens at once costs 3.00 of a one-token pass",
+            "checking 5 tokens at once costs 3.00 one-token passes",
         ),
         # S = 3.3616 / 4.2 = .80; overhead -> 0: 3.3616 / 1.2
-        (costs(overhead=3.0), Factor.OVERHEAD, 3.0, 2.80133, "the work around the passes costs 3.00"),
+        (
+            costs(overhead=3.0),
+            Factor.OVERHEAD,
+            3.0,
+            2.80133,
+            "the work around the passes costs 3.00 target passes",
+        ),
         # tokens .1 * 3.3616 + .9 = 1.236, cost .1 * 1.2 + .9 + .3 = 1.32; coverage -> 1: 3.3616 / 1.5
-        (costs(coverage=0.1, overhead=0.3), Factor.COVERAGE, 0.1, 2.24107, "only 10 % of the rounds"),
+        (costs(coverage=0.1, overhead=0.3), Factor.COVERAGE, 0.1, 2.24107, "only 10% of the rounds"),
     ],
 )
 def test_the_factor_that_gains_most_is_named_with_its_number(case, factor, number, would_be, words):
@@ -173,14 +180,14 @@ def test_the_factor_that_gains_most_is_named_with_its_number(case, factor, numbe
     assert case.speedup < 1
     assert (because.factor, because.number) == (factor, pytest.approx(number))
     assert because.would_be == pytest.approx(would_be, abs=1e-4)
-    assert because.sentence.startswith(words)
-    assert because.sentence.endswith(f"it would be {would_be:.1f}x")
+    assert reason(because, 10).startswith(words)
+    assert reason(because, 10).endswith(f"it would be {would_be:.1f}×")
 
 
 def test_an_ideal_that_still_loses_is_said_so():
     # S = 1.21 / (1.8 + 1 + 1); alpha -> 1 is best: 3 / 3.8 = .79
     because = explain(costs(alpha=0.11, rates=(0.11, 0.9), drafted=2, c=0.9, overhead=1.0))
-    assert because.sentence.endswith("it would be only 0.8x")
+    assert reason(because, 10).endswith("it would be only 0.8×")
 
 
 def test_no_factor_is_blamed_where_none_gains():
@@ -189,7 +196,7 @@ def test_no_factor_is_blamed_where_none_gains():
 
 @pytest.mark.parametrize(
     ("ratio", "shown"),
-    [(1.84, "1.8x"), (0.7, "0.7x"), (0.97, "0.97x"), (1.04, "1.04x"), (1.0, "1.00x"), (0.04, "0.04x"), (12.3, "12.3x")],
+    [(1.84, "1.8×"), (0.7, "0.7×"), (0.97, "0.97×"), (1.04, "1.04×"), (1.0, "1.00×"), (0.04, "0.04×"), (12.3, "12.3×")],
 )
 def test_a_ratio_near_one_keeps_two_decimals(ratio, shown):
     assert times(ratio) == shown
@@ -197,7 +204,7 @@ def test_a_ratio_near_one_keeps_two_decimals(ratio, shown):
 
 @pytest.mark.parametrize(
     ("share", "shown"),
-    [(0, "0 %"), (0.001, "under 1 %"), (0.314, "31 %"), (0.999, "over 99 %"), (1, "100 %")],
+    [(0, "0%"), (0.0004, "<0.1%"), (0.001, "0.1%"), (0.314, "31%"), (0.995, "99.5%"), (0.9996, ">99.9%"), (1, "100%")],
 )
 def test_none_and_all_are_said_only_of_none_and_all(share, shown):
     assert percent(share) == shown

@@ -1,4 +1,4 @@
-"""The lanes of a race on a terminal: side by side and growing on a tty, one block a lane anywhere else."""
+"""The lanes of a race on a terminal: side by side and growing on a tty, one block per lane anywhere else."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from rich.text import Text
 from specviz.metrics import Summary, Tally, counted
 from specviz.traces import Event, LaneFinished, RaceStarted, RoundDone
 from specviz.views.terminal.escaping import one_line
-from specviz.views.terminal.lane_text import LaneText
-from specviz.views.terminal.token_styles import BOLD, FAINT, Looks, legend, looks
+from specviz.views.terminal.lane_text import BOLD, FAINT, LaneText, Styles, legend, styles_of
 
 _GAP = 3
 _NARROWEST = 30  # columns of text that a lane needs before it goes below the others
@@ -26,30 +25,30 @@ _SHARE = 0.1  # of the time, at most, that may go into drawing
 
 @dataclass(slots=True)
 class Lanes:
-    """The text of every lane, by name in the header's order; the numbers are the tally's."""
+    """The text of every lane, by name in the header's order. The numbers are the tally's."""
 
     tally: Tally
-    looks: Looks = field(default_factory=looks)
+    styles: Styles = field(default_factory=styles_of)
     texts: dict[str, LaneText] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         match event:
             case RaceStarted(header):
-                self.texts = {lane.name: LaneText(self.looks) for lane in header.lanes}
+                self.texts = {lane.name: LaneText(self.styles) for lane in header.lanes}
             case RoundDone(lane, round_):
                 self.texts[lane].add(round_)
             case LaneFinished(lane):
                 self.texts[lane].finish(event)
 
     def notes(self) -> Iterator[str]:
-        """What rounds had to say, once each."""
+        """The notes of rounds, each once with its number of rounds."""
         for name, text in self.texts.items():
             for note, rounds in text.notes.items():
                 yield f"{name}: {note} ({counted(rounds, 'round')})"
 
 
 class Blocks:
-    """Prints a lane when it is over: its name, and its text as it would be copied."""
+    """Prints each lane when it ends: its name, and its text as it would be copied."""
 
     def __init__(self, console: Console, lanes: Lanes) -> None:
         self._console, self._lanes = console, lanes
@@ -68,7 +67,7 @@ class Blocks:
 
 
 class Columns:
-    """Draws all lanes side by side as they grow, seldom enough to cost little; all their text when they are over.
+    """Draws all lanes side by side as they grow, seldom enough to cost little, and their whole text at the end.
 
     Nothing is drawn from another thread: that would compete with the passes.
     """
@@ -98,7 +97,7 @@ class Columns:
     def _open(self) -> None:
         """Take the screen when the race starts, not while the models load and draw bars of their own."""
         if not self._live.is_started:
-            self._console.print(legend(self._frame.lanes.looks))
+            self._console.print(legend(self._frame.lanes.styles))
             self._console.print()
             self._live.start()
 

@@ -1,19 +1,20 @@
-"""From a stream of events to what a terminal, or a program, is shown of them; a live race and a replay alike."""
+"""Shows a stream of events on a terminal, or to a program as JSON; a live race and a replay alike."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Protocol
 
 from rich.console import Console
 
-from specviz.metrics import Tally
-from specviz.traces import Calibrated, Event, RaceStarted
+from specviz.metrics import Place, Summary, Tally, values
+from specviz.traces import Calibrated, Event, Header, RaceStarted
 from specviz.views.terminal.escaping import one_line
-from specviz.views.terminal.json_output import to_json
+from specviz.views.terminal.printed_report import notes_of, print_header, print_numbers, print_verdicts
 from specviz.views.terminal.race_progress import Stage
-from specviz.views.terminal.race_report import notes_of, print_header, print_numbers, print_verdicts
 from specviz.views.terminal.screen import Lanes, screen_for
 
 _NEVER_WRAPS = 10_000
@@ -34,6 +35,14 @@ def show(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink] = (), *, a
     if stage.header is None:
         print("Stopped before the race began.", file=sys.stderr)
     return interrupted
+
+
+def to_json(header: Header, summaries: Mapping[str, Summary]) -> str:
+    """One line of ASCII: lanes by name, the settings shared by all lanes, device and dtype."""
+    lanes = {name: values(summary, Place.JSON) for name, summary in summaries.items()}
+    settings = asdict(header.lanes[0].settings) if header.lanes else {}
+    value = {"lanes": lanes, "settings": settings, "device": header.device, "dtype": header.dtype}
+    return json.dumps(value, allow_nan=False)
 
 
 def console() -> Console:

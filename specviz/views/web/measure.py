@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from specviz.core.errors import SpecvizError
-from specviz.metrics import Summary, summarize, times
+from specviz.metrics import Spread, Summary, summarize, verdict_of
 from specviz.traces import Event, RaceFinished
 from specviz.views.web.running import Cancelled, Runner, Waiting
 from specviz.views.web.session import Session, Shown
@@ -52,18 +52,17 @@ def _measured(session: Session, runner: Runner, cancelled: Cancelled, runs: int)
 
 
 def together(shown: dict[str, Summary], found: Sequence[dict[str, Summary]]) -> dict[str, dict[str, Any]]:
-    """The shown race's numbers, by lane, with the times of all runs: medians, and the spread in the verdict."""
+    """The shown race's numbers, by lane, with the times of all runs: medians, and their spread in the verdict."""
     return {name: _lane(summary, [run[name] for run in found if name in run]) for name, summary in shown.items()}
 
 
 def _lane(summary: Summary, runs: Sequence[Summary]) -> dict[str, Any]:
     middle = {name: _median(runs, name) for name in ("speedup", "seconds", "tokens_per_second", "first_token_seconds")}
-    fields = numbers(replace(summary, **middle))
     speedups = [run.speedup for run in runs if run.speedup is not None]
-    if speedups and not summary.standard:
-        spread = f"{times(min(speedups))} to {times(max(speedups))}"
-        fields["verdict"] = f"{fields['verdict'].rstrip('.')}. Median of {len(speedups)} runs, {spread}"
-    return {**fields, "runs": len(runs)}
+    told = speedups and not summary.standard
+    spread = Spread(len(speedups), min(speedups), max(speedups)) if told else None
+    median = replace(summary, **middle)
+    return {**numbers(median, verdict=verdict_of(median, spread)), "runs": len(runs)}
 
 
 def _median(runs: Sequence[Summary], name: str) -> float | None:

@@ -1,28 +1,20 @@
-"""A lane's Summary as JSON: what the race view's final table and the `/summary` endpoint show."""
+"""A lane's numbers and its verdict in words as JSON: what the race view's final table and `/summary` show."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from specviz.metrics import Summary, holds_back, policy_bias, verdict
+from specviz.metrics import LaneVerdict, Summary, values, verdict_of
+from specviz.metrics.words import holds_back, policy_bias, reason, sentence
 
-# what only explains how a prediction is made, or is text and ids that the view has from the events already
-_INNER = frozenset({"costs", "comparison", "because"})
+# text and ids, which the view has from the events
 _BULK = frozenset({"text", "token_ids"})
 
 
-def numbers(summary: Summary, *, bulk: bool = False) -> dict[str, Any]:
-    """Every number of the lane by its field's name, and what it means in words; `bulk` adds text and ids."""
-    hidden = _INNER if bulk else _INNER | _BULK
-    values = {spec.name: _plain(getattr(summary, spec.name)) for spec in fields(summary) if spec.name not in hidden}
-    because = summary.because.sentence if summary.because else None
-    said = {"because": because, "holds_back": holds_back(summary), "verdict": verdict(summary)}
-    said["policy_bias"] = policy_bias(summary)
-    return {**values, "comparison": summary.comparison.value, **said}
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, tuple):
-        return value
-    return [asdict(item) if is_dataclass(item) else item for item in value]
+def numbers(summary: Summary, *, bulk: bool = False, verdict: LaneVerdict | None = None) -> dict[str, Any]:
+    """Every number of the lane by its field, and the verdict in words; `bulk` adds text and ids."""
+    verdict = verdict or verdict_of(summary)
+    found = {name: value for name, value in values(summary).items() if bulk or name not in _BULK}
+    because = None if verdict.because is None else reason(verdict.because, verdict.rounds)
+    said = {"because": because, "holds_back": holds_back(verdict), "verdict": sentence(verdict)}
+    return {**found, **said, "policy_bias": policy_bias(verdict)}

@@ -1,4 +1,4 @@
-"""Lanes on a terminal: which token looks how, and that colour is never the only cue."""
+"""Lanes on a terminal: how each token looks, and that colour is never the only cue."""
 
 import io
 import re
@@ -9,9 +9,8 @@ from support.scripted import race
 
 from specviz.metrics import Tally
 from specviz.traces import DraftToken, Kind, LaneFinished, Reason, Round, TargetToken, Token, Verdict
-from specviz.views.terminal.lane_text import LaneText
+from specviz.views.terminal.lane_text import LaneText, legend, styles_of
 from specviz.views.terminal.screen import Lanes, screen_for
-from specviz.views.terminal.token_styles import legend, looks
 
 UNDERLINE, STRIKE, BOLD, DOUBLE = "4", "9", "1", "21"
 
@@ -51,8 +50,8 @@ def spans(text):
     return [(text.plain[span.start : span.end], span.style) for span in text.spans]
 
 
-def test_each_status_has_its_look_and_untested_is_not_shown():
-    styles = looks("dark")
+def test_each_status_has_its_style_and_untested_is_not_shown():
+    styles = styles_of("dark")
     text = LaneText(styles)
     text.add(MIXED)
     text.add(FULL)
@@ -66,7 +65,7 @@ def test_each_status_has_its_look_and_untested_is_not_shown():
 
 def test_every_cue_survives_without_colour(monkeypatch):
     console = terminal(monkeypatch, NO_COLOR="1")
-    console.print(legend(looks("dark")))
+    console.print(legend(styles_of("dark")))
     out = console.file.getvalue()
     assert f"\x1b[{UNDERLINE}maccepted draft" in out and f"\x1b[{STRIKE}mrejected draft" in out
     assert f"\x1b[{BOLD};{UNDERLINE};{DOUBLE}mthe target's correction" in out
@@ -76,11 +75,11 @@ def test_every_cue_survives_without_colour(monkeypatch):
 @pytest.mark.parametrize(("background", "ink"), [("15;0", (0x56, 0xB4, 0xE9)), ("0;15", (0x1F, 0x5F, 0xBF))])
 def test_the_ink_suits_the_background_that_the_terminal_tells(monkeypatch, background, ink):
     monkeypatch.setenv("COLORFGBG", background)
-    assert looks()[Verdict.ACCEPTED].color.triplet == ink
+    assert styles_of()[Verdict.ACCEPTED].color.triplet == ink
 
 
 def test_a_lane_ends_before_its_stop_string_and_its_tail_is_part_of_it():
-    text = LaneText(looks("dark"))
+    text = LaneText(styles_of("dark"))
     text.add(round_([draft(" one END", Verdict.ACCEPTED), draft(" two", Verdict.ACCEPTED)], "", None))
     text.finish(LaneFinished("x", Reason.STOP, " one "))
     assert text.styled().plain == text.plain == " one "
@@ -90,7 +89,7 @@ def test_a_lane_ends_before_its_stop_string_and_its_tail_is_part_of_it():
 
 def test_without_telemetry_the_text_comes_at_the_end():
     bare = Round(0, 1, 1, (DraftToken(Token(5), Verdict.ACCEPTED),), TargetToken(Token(6), Kind.BONUS))
-    text = LaneText(looks("dark"))
+    text = LaneText(styles_of("dark"))
     text.add(bare)
     assert text.styled().plain == "·+·" and text.plain == ""
     text.finish(LaneFinished("x", Reason.LENGTH, "ab"))
@@ -98,7 +97,7 @@ def test_without_telemetry_the_text_comes_at_the_end():
 
 
 def test_hostile_tokens_are_escaped_in_every_form():
-    text = LaneText(looks("dark"))
+    text = LaneText(styles_of("dark"))
     text.add(
         round_([draft("\x1b[2J", Verdict.ACCEPTED), draft("\x9b1m\u202e", Verdict.REJECTED)], "\x07", Kind.CORRECTION)
     )

@@ -128,7 +128,7 @@ def _print(result: dict) -> None:
     from rich.text import Text
 
     from specviz.experiments.bench_report import closing, facts, sections
-    from specviz.views.terminal.race_report import say
+    from specviz.views.terminal.printed_report import say
     from specviz.views.terminal.show import console
 
     out = console()

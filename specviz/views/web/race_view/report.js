@@ -118,11 +118,11 @@ function finalWords(trace) {
     .map((lane) => [lane, trace.summary[lane.name]]).sort(([, a], [, b]) => (b.speedup ?? 0) - (a.speedup ?? 0));
   if (!named.length) return { big: '', rest: '' };
   const [lane, summary] = named[0];
-  const words = /^(\d+(?:\.\d+)?)[x×]( faster(?: per token)?| slower)?[,:;]?\s*(.*)$/s.exec(whole(summary));
+  const words = /^(\d+(?:\.\d+)?)[x×]( faster(?: per token)?| slower)?[,:;]?\s*(.*)$/s.exec(set(summary.verdict));
   const big = words ? `${words[1]}×${words[2] ?? ''}` : '';
   const others = named.slice(1).map(([other, one]) => `${shortName(other)} ${timed(one.speedup)}`);
   const who = others.length ? `${shortName(lane)}: ` : '';
-  const rest = words ? words[3] : whole(summary);
+  const rest = words ? words[3] : set(summary.verdict);
   return { big, rest: [who + rest, others.join(', ')].filter(Boolean).join('. ') };
 }
 
@@ -130,20 +130,6 @@ const timed = (speedup) => (speedup === null || speedup === undefined ? 'not tim
 
 // A sentence of Python's with its factors set as factors: 1.8x as 1.8×.
 const set = (sentence) => (sentence ?? '').replace(/(\d)x\b/g, '$1×');
-
-// The price belongs to the first sentence; a caution may follow it.
-function whole(summary) {
-  const [first, ...rest] = set(summary.verdict).split(/\. (?=[A-Z])/);
-  return [first + cost(summary), ...rest].join('. ');
-}
-
-// What the speed was paid with, where the verdict does not already say why there is none.
-function cost(summary) {
-  if (!summary.target_passes || /slower|error|stopped/.test(summary.verdict ?? '')) return '';
-  return `: ${
-    price({ targetPasses: summary.target_passes, draftPasses: summary.draft_passes ?? 0, kept: summary.kept_tokens })
-  }`;
-}
 
 function badges(trace) {
   const found = trace.lanes.filter((lane) => lane.speculative && trace.summary[lane.name]).map((lane) => {
@@ -246,7 +232,7 @@ function reasons(trace, lanes) {
   const drafting = lanes.filter((lane) => lane.speculative && trace.summary[lane.name].verdict);
   return drafting.map((lane) => {
     const summary = trace.summary[lane.name];
-    const said = (drafting.length > 1 ? `${shortName(lane)}: ` : '') + whole(summary).replace(/\.$/, '');
+    const said = (drafting.length > 1 ? `${shortName(lane)}: ` : '') + set(summary.verdict).replace(/\.$/, '');
     return el(
       'p',
       { class: 'why' },
