@@ -7,7 +7,7 @@ ARGS ?=
 # tiny models take one core each; the real one and the browser want the machine to themselves
 SIDE_BY_SIDE = OMP_NUM_THREADS=1 $(PY) -m pytest --numprocesses auto --maxprocesses 4
 
-.PHONY: all help run test test-all lint format model browser gallery drafts gpu-check clean
+.PHONY: all help run test test-all lint format records model browser gallery drafts gpu-check clean
 
 all: test
 
@@ -36,6 +36,9 @@ format: .venv/dev.stamp ## fix what ruff and deno can fix
 	$(PY) -m ruff format .
 	$(DENO) lint --fix
 	$(DENO) fmt
+
+records: .venv/run.stamp ## generate the JavaScript types of the trace's records
+	@$(PY) -m specviz.views.web.race_view.record_types
 
 model: .venv/run.stamp ## fetch the embedded model, once
 	@$(PY) scripts/fetch_model.py embedded

@@ -1,5 +1,5 @@
 // Traces as files, made and read in the browser from what has arrived there, so that a run outlives its server.
-import { KINDS, SCHEMA, VERDICTS } from './defaults.js';
+import { KINDS, SCHEMA, VERDICTS } from './records.js';
 
 export const MAX_BYTES = 64 * 1024 * 1024;
 const EVENTS = ['RaceStarted', 'LaneStarted', 'RoundDone', 'LaneFinished', 'Calibrated', 'RaceFinished'];

@@ -1,6 +1,6 @@
 // Events to the state of every lane at a time t. Appending an event costs the same at any length of the run (running
 // sums), and so does asking for a state (binary search). Knows nothing of the page.
-import { SETTINGS } from './defaults.js';
+import { SETTINGS } from './records.js';
 
 const COUNTS = [
   'kept',

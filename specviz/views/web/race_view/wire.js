@@ -1,5 +1,5 @@
 // The browser's half of wire.py: numbered batches in a ring, and compact messages back to trace events.
-import { KINDS, RECORDS, VERDICTS } from './defaults.js';
+import { FIELDS, KINDS, VERDICTS } from './records.js';
 
 // Decodes the batches of one run into the objects of a trace file.
 export class Decoder {
@@ -27,7 +27,7 @@ export class Decoder {
 
   record(type, values) {
     const record = {};
-    RECORDS[type].forEach(([name, absent], i) => {
+    FIELDS[type].forEach(([name, absent], i) => {
       if (i < values.length && values[i] !== absent) record[name] = this.field(name, values[i]);
     });
     return record;
