@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 import os
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
-from specviz.core.errors import InputError, SpecvizError
+from specviz.catalogue.yaml_records import document, expect, read_yaml
+from specviz.core.draft_spec import DraftSpec
+from specviz.core.errors import InputError
 from specviz.core.paths import PROJECT
 from specviz.core.settings import MAX_K, MAX_NEW_TOKENS
 from specviz.sources import normalise, split_form
@@ -29,7 +27,6 @@ DEFAULT_PATH = PROJECT / "spaces.yaml"
 # the draft that takes a model of any tokenizer
 ANY_TOKENIZER = "the draft cross-tokenizer"
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
-_LARGE = 2**1000  # whole numbers from here on are no floats
 # bytes a weight; auto may come out as float32, so the check is on the safe side
 _WEIGHT_BYTES = {"auto": 4, "float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -105,8 +102,8 @@ class Profile:
     dtype: str
     max_new_tokens: int
     memory_gb: float | None = None
-    # the draft to begin with, as typed on the command line; None: the target's pair, or what needs no second model
-    draft: str | None = None
+    # the draft to begin with; None: the target's pair, or what needs no second model
+    draft: DraftSpec | None = None
     preload: tuple[str, ...] = ()
     zero_gpu: ZeroGpu | None = None
 
@@ -146,6 +143,11 @@ class Catalog:
         wanted = split_form(normalise(source))[0]
         return next((model for model in self.models.values() if normalise(model.source) == wanted), None)
 
+    def fallback_of(self, source: str) -> str | None:
+        """Another source of the same weights, for a hub that does not answer; None for a source that has none."""
+        model = self.model_of(source)
+        return model.fallback if model else None
+
     def profile(self, name: str | None = None) -> Profile:
         """The profile of this name, or the one of the machine that the environment describes."""
         return _named(self.hardware, name or detect_profile(os.environ), "hardware profile")
@@ -184,21 +186,9 @@ class Catalog:
 def load_catalog(path: str | Path | None = None) -> Catalog:
     """The catalogue in `path`, by default the repository's. Raises InputError that says where it is wrong."""
     path = Path(path) if path else DEFAULT_PATH
-    catalog = record(Catalog, read_yaml(path, f"The catalogue {path}"), path.name, path=path)
+    catalog = document(Catalog, read_yaml(path, f"The catalogue {path}"), path.name, path=path)
     _check(catalog)
     return catalog
-
-
-def read_yaml(path: Path, what: str) -> Any:
-    """The file's value. Raises InputError, which calls the file `what`, where it cannot be read as YAML."""
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{what} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{what} is not text in UTF-8; save it in that encoding.") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that there is not
-        raise InputError(f"{what} is not YAML: {str(error).splitlines()[0]}.") from error
 
 
 def memory_bytes(gigabytes: float, what: str) -> int:
@@ -256,58 +246,3 @@ def _check(catalog: Catalog) -> None:
         expect(0 < pair.k <= MAX_K, f"{where}: the pair {pair.target}, {pair.draft} must have a k of 1 to {MAX_K}")
         reason = catalog._reason_against(catalog.models[pair.draft], catalog.models[pair.target], None)
         expect(reason is None, f"{where}: the pair {pair.target}, {pair.draft} does not fit: {reason}")
-
-
-def record(cls: type, value: Any, where: str, **given: Any) -> Any:
-    """`value` as a record of `cls`: all its keys known and of their type, those without a default there."""
-    expect(isinstance(value, dict), f"{where} must be a mapping of keys to values")
-    hints = {name: hint for name, hint in typing.get_type_hints(cls).items() if name not in given}
-    for key in value:
-        expect(key in hints, f"{where} has an unknown key '{key}'; the known ones are {', '.join(hints)}")
-    for spec in fields(cls):
-        needed = spec.name in hints and spec.default is MISSING and spec.default_factory is MISSING
-        expect(not needed or spec.name in value, f"{where} lacks the key '{spec.name}'")
-    decoded = {
-        key: _value(hints[key], item, f"{where}: {key}" if cls is Catalog else f"{where}.{key}")
-        for key, item in value.items()
-    }
-    try:
-        return cls(**decoded, **given)
-    except SpecvizError as error:
-        raise InputError(f"{where}: {error}") from error
-
-
-def _value(hint: Any, value: Any, where: str) -> Any:
-    """`value` as the type that `hint` names."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(hint, types.UnionType):
-        return None if value is None else _value(inner[0], value, where)
-    if origin is tuple:
-        expect(isinstance(value, list), f"{where} must be a list")
-        return tuple(_value(inner[0], item, f"{where}[{index}]") for index, item in enumerate(value))
-    if origin is Mapping:
-        expect(isinstance(value, dict), f"{where} must be a mapping of names to values")
-        return types.MappingProxyType({name: _item(inner[1], name, item, where) for name, item in value.items()})
-    if is_dataclass(hint):
-        return record(hint, value, where)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if abs(value) < _LARGE else math.inf
-    expect(not isinstance(value, float) or math.isfinite(value), f"{where} must be a number that is finite")
-    right = isinstance(value, hint) and isinstance(value, bool) == (hint is bool)
-    expect(right, f"{where} must be {_WORDS[hint]}, not {value!r}")
-    return value
-
-
-def _item(hint: Any, name: Any, value: Any, where: str) -> Any:
-    expect(isinstance(name, str), f"{where} has a key that is not a text: {name!r}")
-    if hint is Any:
-        return value
-    return record(hint, value, f"{where}.{name}", name=name)
-
-
-_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
-
-
-def expect(condition: bool, message: str) -> None:
-    if not condition:
-        raise InputError(f"{message}.")

@@ -1,30 +1,32 @@
-"""The gallery: runs recorded with real models, as trace files in assets/gallery with their index beside them."""
+"""The gallery: runs recorded with real models, as trace files in assets/gallery, described in assets/gallery.yaml."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from specviz.catalogue.yaml_records import read_records
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.paths import ASSETS
 from specviz.traces import Event, read_trace
+
+_INDEX = ASSETS / "gallery.yaml"
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded run and how it was made: `drafts` as for the command line, `what` says what to look for."""
+    """A recorded run and how it was made; `what` tells what to look for."""
 
     name: str
     title: str
     what: str
     target: str
-    drafts: tuple[str, ...]
+    drafts: tuple[DraftSpec, ...]
     prompt: str
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -37,6 +39,4 @@ class Recording:
 @cache
 def recordings() -> dict[str, Recording]:
     """All recordings by name, in the index's order; the first one is shown first."""
-    records = yaml.safe_load((ASSETS / "gallery.yaml").read_text(encoding="utf-8"))
-    made = (Recording(**{**record, "drafts": tuple(record["drafts"])}) for record in records)
-    return {recording.name: recording for recording in made}
+    return {recording.name: recording for recording in read_records(Recording, _INDEX, "recording")}

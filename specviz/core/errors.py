@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from typing import ClassVar, Self
 
 
@@ -83,3 +85,12 @@ class TraceError(SpecvizError):
     """A trace file that is not one, or is broken at a line that the message names."""
 
     usual_code = "broken-trace"
+
+
+@contextlib.contextmanager
+def located(field: str | None = None, *, lane: int | None = None, context: str | None = None) -> Iterator[None]:
+    """Whatever SpecvizError is raised inside leaves with these facts; see `SpecvizError.at`."""
+    try:
+        yield
+    except SpecvizError as error:
+        raise error.at(field, lane=lane, context=context) from error

@@ -121,12 +121,14 @@ def _number(name: str, value: object, lowest: float, highest: float) -> int | fl
         if value is None:
             raise _refused(name, f"{what}; the field is empty.", "empty")
         raise _refused(name, f"{what}, not {value!r}.", "not-a-number")
-    if name in _WHOLE and number != int(number):
-        raise _refused(name, f"must be a whole number, not {number!r}.", "not-whole")
+    if name in _WHOLE:
+        if number != int(number):
+            raise _refused(name, f"must be a whole number, not {number!r}.", "not-whole")
+        number = int(number)
     if not lowest <= number <= highest:
         shown = repr(number) if abs(number) < 1e30 else "the number given"
         raise _refused(name, f"must lie between {lowest} and {highest}; {shown} does not.", "out-of-range")
-    return int(number) if name in _WHOLE else float(number)
+    return number if name in _WHOLE else float(number)
 
 
 def _finite(value: object) -> int | float | None:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from specviz.core.draft_spec import DraftSpec
-from specviz.core.errors import InputError, SpecvizError
+from specviz.core.errors import InputError, located
 from specviz.core.settings import SETTING_NAMES, Settings
 from specviz.core.spelling import setting, typed
 from specviz.drafting.strategy import Strategy
@@ -48,10 +48,8 @@ def read_draft(text: str) -> DraftSpec:
     """The checked spec that a person typed. Raises InputError or LoadError that quotes the text."""
     spec = DraftSpec.parse(text)
     strategy_of(spec.strategy)
-    try:
+    with located(context=f"In the draft '{text}': "):
         return checked(spec)
-    except SpecvizError as error:
-        raise error.at(context=f"In the draft '{text}': ") from error
 
 
 def checked(spec: DraftSpec) -> DraftSpec:
@@ -81,10 +79,8 @@ def _checked_source(kind: type[Strategy], source: str | None) -> str | None:
     if source is None and kind.takes_model:
         said = f"'{kind.name}' needs a draft model; name its source, as in {kind.name}=hub:ID."
         raise InputError(said, code="needs-model", field=field)
-    try:
+    with located(field):
         return None if source is None else normalise(source)
-    except SpecvizError as error:
-        raise error.at(field) from error
 
 
 def _checked_settings(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:

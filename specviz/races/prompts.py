@@ -38,26 +38,32 @@ def make_prompt(
     """
     check_text(text)
     if model.tokenizer is None:
-        raise InputError(f"{model.name} has no tokenizer, so it cannot read text; give token ids instead.")
+        said = f"{model.name} has no tokenizer, so it cannot read text; give token ids instead."
+        raise InputError(said, code="no-tokenizer", field="target")
     template = has_chat_template(model)
     wanted = chat is not False
     ids = _chat_ids(model, text) if wanted and template else _ids(model.tokenizer(text))
     if not ids:
-        raise InputError(f"The prompt gives no tokens with the tokenizer of {model.name}; type at least one word.")
+        said = f"The prompt gives no tokens with the tokenizer of {model.name}; type at least one word."
+        raise InputError(said, code="empty", field="prompt")
     _check_room(model, len(ids))
     missing = f"{model.name} has no chat template, so the prompt goes in as it is typed."
     notes = (missing if wanted and not template else None, _short_of_room(model, len(ids), max_new_tokens))
     return Prompt(text, ids, wanted and template, tuple(note for note in notes if note))
 
 
-def check_text(text: str) -> None:
+def check_text(text: object) -> None:
     """What can be refused before a model is loaded. Raises InputError."""
+    if not isinstance(text, str):
+        raise InputError("The prompt must be a text.", code="wrong-type", field="prompt")
     if not text.strip():
-        raise InputError("The prompt is empty; type at least one word.")
+        raise InputError("The prompt is empty; type at least one word.", code="empty", field="prompt")
     if len(text) > MAX_PROMPT_CHARACTERS:
-        raise InputError(f"The prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARACTERS:,} can be used.")
+        said = f"The prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARACTERS:,} can be used."
+        raise InputError(said, code="too-long", field="prompt")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise InputError("The prompt holds bytes that are no text in UTF-8; save or type it as UTF-8.")
+        said = "The prompt holds bytes that are no text in UTF-8; save or type it as UTF-8."
+        raise InputError(said, code="not-utf-8", field="prompt")
 
 
 def has_chat_template(model: LanguageModel) -> bool:
@@ -70,9 +76,8 @@ def _chat_ids(model: LanguageModel, text: str) -> tuple[int, ...]:
     try:
         written = model.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     except (TemplateError, ValueError, TypeError) as error:
-        raise InputError(
-            f"The chat template of {model.name} cannot be used ({error}); send the prompt raw instead."
-        ) from error
+        said = f"The chat template of {model.name} cannot be used ({error}); send the prompt raw instead."
+        raise InputError(said, code="no-chat-template", field="prompt") from error
     # the template has written the special tokens already
     return _ids(model.tokenizer(written, add_special_tokens=False))
 
@@ -83,10 +88,11 @@ def _ids(encoded: Any) -> tuple[int, ...]:
 
 def _check_room(model: LanguageModel, count: int) -> None:
     if count >= model.context_length:
-        raise ContextError(
+        said = (
             f"The prompt has {count} tokens and {model.name} reads at most {model.context_length}, "
             "its answer included; shorten the prompt."
         )
+        raise ContextError(said, code="too-long", field="prompt")
 
 
 def _short_of_room(model: LanguageModel, count: int, max_new_tokens: int | None) -> str | None:
