@@ -54,18 +54,14 @@ def _parse() -> argparse.Namespace:
 
 def _headless(model: Any, command: dict[str, Any]) -> dict[str, Any]:
     """The race that `/race` runs, read by nobody: engine speed by its own clocks, as the client computes it."""
-    from specviz.core.settings import Settings
     from specviz.experiments.engine_speed import EngineSpeed
-    from specviz.races.lanes import make_lanes, parse_drafts
-    from specviz.races.prompts import make_prompt
-    from specviz.races.racing import race
+    from specviz.races.request import make_request
 
     speed = EngineSpeed()
+    request = make_request(command["prompt"], command["drafts"], model.source, command["settings"])
 
     def run() -> None:
-        prompt = make_prompt(model, command["prompt"])
-        lanes = make_lanes(model, parse_drafts(command["drafts"]), Settings(**command["settings"]), lambda _: model)
-        for event in race(lanes, prompt.ids, prompt=command["prompt"], chat=prompt.chat):
+        for event in request.events(lambda _: model):
             speed.add(event)
 
     thread = threading.Thread(target=run, name=ENGINE)

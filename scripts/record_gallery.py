@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import sys
 from functools import cache
@@ -11,38 +12,33 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from specviz.catalogue.gallery import Recording, recordings
+from specviz.catalogue.model_loader import catalogue_loader
 from specviz.core.settings import Settings
+from specviz.drafting import checked
 from specviz.metrics import Tally, verdict_of
 from specviz.metrics.words import sentence
 from specviz.models import LanguageModel
 from specviz.models.calibration import measure_curve
-from specviz.races.lanes import make_lanes, parse_drafts
-from specviz.races.prompts import make_prompt
-from specviz.races.racing import race
+from specviz.races.request import RaceRequest
 from specviz.sources import TerminalBar
-from specviz.sources.loader import load
 from specviz.traces.jsonl import dumps
 
 
 @cache
 def model(source: str) -> LanguageModel:
-    bar = TerminalBar()
-    try:
-        return load(source, progress=bar)
-    finally:
-        bar.close()
+    with contextlib.closing(TerminalBar()) as bar:
+        return catalogue_loader().load(source, bar)
 
 
 def record(recording: Recording) -> str:
-    """Run it and write its trace; the verdicts in words."""
-    target = model(recording.target)
-    settings = Settings(**recording.settings)
-    prompt = make_prompt(target, recording.prompt)
-    lanes = make_lanes(target, parse_drafts(recording.drafts), settings, model)
-    # measured before the race, the curve stands in the header and a replay can say at once why
-    measure_curve(target, max(lane.settings.k for lane in lanes), len(prompt.ids) + settings.max_new_tokens)
+    """Run it and write its trace; returns the verdicts in words."""
+    drafts = tuple(map(checked, recording.drafts))
+    request = RaceRequest(recording.prompt, drafts, recording.target, Settings(**recording.settings))
+    target = model(request.target)
+    # measured before the race, the curve is in the header and a replay can say at once why
+    measure_curve(target, request.k_max, len(request.prompt_for(target).ids) + request.max_new_tokens)
     tally, lines = Tally(), []
-    for event in race(lanes, prompt.ids, prompt=prompt.text, chat=prompt.chat):
+    for event in request.events(model):
         tally.add(event)
         lines.append(dumps(event))
     recording.path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,8 +24,6 @@ from specviz.sources import normalise, split_form
 _T = TypeVar("_T")
 
 DEFAULT_PATH = PROJECT / "spaces.yaml"
-# the draft that takes a model of any tokenizer
-ANY_TOKENIZER = "the draft cross-tokenizer"
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 # bytes a weight; auto may come out as float32, so the check is on the safe side
 _WEIGHT_BYTES = {"auto": 4, "float32": 4, "bfloat16": 2, "float16": 2}
@@ -113,15 +111,28 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why a model does not fit a target. `other_tokenizer`: a strategy that takes any tokenizer could draft with it."""
+
+    reason: str
+    other_tokenizer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DraftChoice:
-    """A model as a draft of some target: `reason` says why it does not fit, None where it does."""
+    """A model as a draft of some target; `misfit` is None where it fits."""
 
     model: Model
-    reason: str | None = None
+    misfit: Misfit | None = None
 
     @property
     def fits(self) -> bool:
-        return self.reason is None
+        return self.misfit is None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it does not fit."""
+        return self.misfit.reason if self.misfit else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +176,21 @@ class Catalog:
         `any_tokenizer`: for a strategy that tells a draft's text again in the target's tokens.
         """
         others = (model for model in self.models.values() if model.name != target.name)
-        choices = [DraftChoice(model, self._reason_against(model, target, profile, any_tokenizer)) for model in others]
+        choices = [DraftChoice(model, self._misfit(model, target, profile, any_tokenizer)) for model in others]
         return tuple(sorted(choices, key=lambda choice: (not choice.fits, choice.model.parameters)))
 
     def pairs_for(self, target: Model) -> tuple[Pair, ...]:
         return tuple(pair for pair in self.pairs if pair.target == target.name)
 
-    def _reason_against(
-        self, draft: Model, target: Model, profile: Profile | None, any_tokenizer: bool = False
-    ) -> str | None:
+    def _misfit(
+        self, draft: Model, target: Model, profile: Profile | None = None, any_tokenizer: bool = False
+    ) -> Misfit | None:
         if draft.tokenizer != target.tokenizer and not any_tokenizer:
-            return f"other tokenizer than the target's {target.tokenizer}; use {ANY_TOKENIZER}"
+            return Misfit(f"other tokenizer than the target's {target.tokenizer}", other_tokenizer=True)
         if draft.parameters >= target.parameters:
-            return "not smaller than the target"
+            return Misfit("not smaller than the target")
         if profile and not _fits_memory(profile, target, draft):
-            return f"both together exceed the {profile.memory_gb:g} GB of {profile.title}"
+            return Misfit(f"both together exceed the {profile.memory_gb:g} GB of {profile.title}")
         return None
 
 
@@ -244,5 +255,6 @@ def _check(catalog: Catalog) -> None:
         for name in (pair.target, pair.draft):
             expect(name in catalog.models, f"{where}: pairs names the model '{name}', which is not under models")
         expect(0 < pair.k <= MAX_K, f"{where}: the pair {pair.target}, {pair.draft} must have a k of 1 to {MAX_K}")
-        reason = catalog._reason_against(catalog.models[pair.draft], catalog.models[pair.target], None)
-        expect(reason is None, f"{where}: the pair {pair.target}, {pair.draft} does not fit: {reason}")
+        misfit = catalog._misfit(catalog.models[pair.draft], catalog.models[pair.target])
+        said = f"{where}: the pair {pair.target}, {pair.draft} does not fit"
+        expect(misfit is None, f"{said}: {misfit.reason}" if misfit else said)

@@ -6,7 +6,7 @@ import math
 import os
 
 from specviz.catalogue.catalog import Catalog, Profile, on_space
-from specviz.races.request import Limits
+from specviz.races.race_limits import Limits
 from specviz.sources import normalise
 
 

@@ -43,7 +43,7 @@ def read_records(cls: type, path: Path, what: str) -> list[Any]:
 
 
 def record(cls: type, value: Any, where: str, **given: Any) -> Any:
-    """`value` as a record of `cls`; `where` is its place in the file, `given` are fields that the file does not hold."""
+    """`value` as a record of `cls`; `where` is its place in the file, `given` holds fields that are not in it."""
     return _record(cls, value, where, f"{where}.", given)
 
 

@@ -52,10 +52,6 @@ class SpecvizError(Exception):
         located.context = self.context if context is None else context
         return located
 
-    def below(self, parent: str) -> Self:
-        """A copy whose field is a part of `parent`: "k" below "draft" is "draft.k"."""
-        return self.at(".".join(filter(None, (parent, self.field))))
-
 
 class InputError(SpecvizError):
     """A prompt, a setting or an option that cannot be used as given."""

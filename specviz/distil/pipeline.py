@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from specviz.catalogue.catalog import load_catalog
+from specviz.catalogue.model_loader import catalogue_loader
 from specviz.core.errors import InputError
 from specviz.distil.card import card_facts, check_folder, write_card
 from specviz.distil.corpus import Corpus, is_begun
@@ -18,7 +18,6 @@ from specviz.distil.plan import Plan
 from specviz.distil.synthesis import corpus_facts, is_enough, synthesise
 from specviz.distil.teacher import Teacher, load_teacher
 from specviz.sources import Progress
-from specviz.sources.loader import load
 from specviz.sources.progress import part
 
 _RACES_AT = 0.9  # of the progress shown
@@ -39,7 +38,7 @@ def run_distil(plan: Plan, progress: Progress) -> dict[str, Any]:
         held_out = corpus.held_out()[: plan.held_out]
     del job, teacher  # the module's weights make room for the target's
     gc.collect()
-    target = load(plan.source, plan.device, fallback=_fallback(plan.source))
+    target = catalogue_loader(plan.device).load(plan.source)
     results = evaluate(target, trained, held_out, part(progress, _RACES_AT, 1.0))
     facts |= {"held_out": race_facts(target, len(held_out)), "worth": rows(results)}
     write_card(plan.out, facts)
@@ -104,8 +103,3 @@ def _check_writer(corpus: Corpus, folder: Path, facts: dict[str, Any]) -> None:
                 f"The text in {folder} was written with {name} {corpus.facts.get(name)!r}, not {facts[name]!r}; "
                 "choose another folder."
             )
-
-
-def _fallback(source: str) -> str | None:
-    known = load_catalog().model_of(source)
-    return known.fallback if known else None

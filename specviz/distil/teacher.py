@@ -19,12 +19,12 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.utils import logging
 
-from specviz.catalogue.catalog import load_catalog
+from specviz.catalogue.model_loader import catalogue_loader
 from specviz.core.errors import InputError
 from specviz.drafting.token_table import fingerprint
 from specviz.models.checks import check_architecture
 from specviz.models.device import DTYPES, pick_device, use_available_cores
-from specviz.sources import Checkpoint, Progress, load_checkpoint, normalise, resolve, split_form
+from specviz.sources import Checkpoint, Progress, load_checkpoint, normalise, split_form
 
 _GROUPED_ATTENTION = "specviz_grouped"
 
@@ -78,8 +78,7 @@ def load_teacher(source: str, device: str = "auto", dtype: str = "auto", progres
     source, place = normalise(source), pick_device(device)
     logging.set_verbosity_error()
     use_available_cores()
-    known = load_catalog().model_of(source)
-    checkpoint = resolve(source, progress, fallback=known.fallback if known else None)
+    checkpoint = catalogue_loader().resolve(source, progress)
     module, tokenizer = load_checkpoint(checkpoint, _auto_dtype(place) if dtype == "auto" else DTYPES[dtype])
     check_architecture(module)
     module.generation_config = GenerationConfig()  # a checkpoint's own never changes a run

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
 from typing import Any
 
 from specviz.core.draft_spec import DraftSpec
-from specviz.core.errors import InputError, located
+from specviz.core.errors import InputError, SpecvizError, located
 from specviz.core.settings import SETTING_NAMES, Settings
 from specviz.core.spelling import setting, typed
 from specviz.drafting.strategy import Strategy
@@ -37,11 +37,9 @@ def make_draft(
 
 def strategy_of(name: str) -> type[Strategy]:
     """The strategy called `name`. Raises InputError for an unknown one."""
-    found = strategies()
-    if name not in found:
-        said = f"There is no draft '{name}'; choose one of: {', '.join(found)}."
-        raise InputError(said, code="unknown-draft", field="draft")
-    return found[name]
+    if name not in strategies():
+        raise _unknown(name)
+    return strategies()[name]
 
 
 def read_draft(text: str) -> DraftSpec:
@@ -58,20 +56,28 @@ def checked(spec: DraftSpec) -> DraftSpec:
     Raises InputError or LoadError, whose `field` says which part cannot be used.
     """
     kind = strategy_of(spec.strategy)
-    source = _checked_source(kind, spec.source)
-    own = {option.name: option for option in kind.options()}
-    unknown = next((name for name, _ in spec.options if name not in own), None)
-    if unknown is not None:
-        said = f"There is no option '{unknown}'; there are: {', '.join([*own, *SETTING_NAMES])}."
-        raise InputError(said, code="unknown-option", field=f"draft.options.{unknown}")
-    try:
-        options = {name: own[name].parse(typed(own[name].type, name, value)) for name, value in spec.options}
-    except InputError as error:
-        raise error.below("draft.options") from error
-    return DraftSpec(spec.strategy, source, options, _checked_settings(spec.settings))
+    source = _source(kind, spec.source)
+    options = {name: _option(kind, name, value) for name, value in spec.options}
+    return DraftSpec(kind.name, source, options, {name: _setting(name, value) for name, value in spec.settings})
 
 
-def _checked_source(kind: type[Strategy], source: str | None) -> str | None:
+def faults(spec: DraftSpec) -> Iterator[SpecvizError]:
+    """An error per part of the spec that cannot be used, each part looked at by itself."""
+    if spec.strategy not in strategies():
+        yield _unknown(spec.strategy)
+        return
+    kind = strategies()[spec.strategy]
+    reads = [partial(_source, kind, spec.source)]
+    reads += [partial(_setting, name, value) for name, value in spec.settings]
+    reads += [partial(_option, kind, name, value) for name, value in spec.options]
+    for read in reads:
+        try:
+            read()
+        except SpecvizError as error:
+            yield error
+
+
+def _source(kind: type[Strategy], source: str | None) -> str | None:
     field = "draft.source"
     if source is not None and not kind.takes_model:
         said = f"'{kind.name}' takes no model of its own; leave '={source}' out."
@@ -83,13 +89,23 @@ def _checked_source(kind: type[Strategy], source: str | None) -> str | None:
         return None if source is None else normalise(source)
 
 
-def _checked_settings(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    try:
-        given = {name: setting(name, value) for name, value in settings}
-        allowed = Settings(**given)
-    except InputError as error:
-        raise error.below("draft") from error
-    return {name: getattr(allowed, name) for name in given}
+def _option(kind: type[Strategy], name: str, value: Any) -> Any:
+    own = {option.name: option for option in kind.options()}
+    if name not in own:
+        said = f"There is no option '{name}'; there are: {', '.join([*own, *SETTING_NAMES])}."
+        raise InputError(said, code="unknown-option", field=f"draft.options.{name}")
+    with located(f"draft.options.{name}"):
+        return own[name].parse(typed(own[name].type, name, value))
+
+
+def _setting(name: str, value: Any) -> Any:
+    with located(f"draft.{name}"):
+        return getattr(Settings(**{name: setting(name, value)}), name)
+
+
+def _unknown(name: str) -> InputError:
+    said = f"There is no draft '{name}'; choose one of: {', '.join(strategies())}."
+    return InputError(said, code="unknown-draft", field="draft")
 
 
 @cache

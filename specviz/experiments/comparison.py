@@ -6,32 +6,31 @@ A draft without a k of its own runs at every k of the contest; drafts that diffe
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import InputError
 from specviz.core.settings import Settings
-from specviz.races.lanes import DraftArgument, parse_draft
+from specviz.drafting import checked, read_draft
 from specviz.races.racing import MAX_LANES
 
 _MAX_REPEATS = 99
-_OWN_K = re.compile(r"(?<=:)k=[^,:]*,|,k=[^,:]*(?=,|$)|:k=[^,:]*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A lane of the contest: `draft` is its name without k."""
 
-    argument: DraftArgument
+    argument: DraftSpec
     draft: str
     k: int
 
     @property
     def lane(self) -> str:
-        return self.argument.text
+        return self.argument.spell()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +78,7 @@ def heats(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
 
 
 def _entries(text: str, ks: Sequence[int | str]) -> Iterator[Entry]:
-    argument = parse_draft(text)
-    if "k" in argument.settings:
-        yield Entry(argument, _OWN_K.sub("", text), argument.settings["k"])
-        return
-    for k in ks:
-        own = parse_draft(f"{text}{',' if argument.options or argument.settings else ':'}k={k}")
-        yield Entry(own, text, own.settings["k"])
+    draft = read_draft(text)
+    for k in ks if draft.k is None else [draft.k]:
+        own = checked(draft.with_k(k))
+        yield Entry(own, own.without_k.spell(), own.k)

@@ -32,9 +32,9 @@ def _decode(arguments: argparse.Namespace) -> None:
     from specviz.drafting import make_draft
     from specviz.experiments.bench_context import Bed, Plan
     from specviz.experiments.effort import QUICK
-    from specviz.races.lanes import make_lanes, parse_drafts
+    from specviz.races.lanes import read_drafts
     from specviz.races.prompts import make_prompt
-    from specviz.races.racing import race
+    from specviz.races.request import RaceRequest
 
     plan = Plan(arguments.target, arguments.draft, arguments.device, arguments.dtype, arguments.k, QUICK)
     bed = Bed(plan, lambda words: None)
@@ -43,7 +43,8 @@ def _decode(arguments: argparse.Namespace) -> None:
     next(decode(bed.target, make_draft("none", bed.target), ids, settings))
     print(FIRST, flush=True)
     drafts = ["prompt-lookup"] + ([f"draft-model={plan.draft}"] if plan.draft else [])
-    for _ in race(make_lanes(bed.target, parse_drafts(drafts), settings, lambda _: bed.draft), ids):
+    request = RaceRequest(_PROMPT, read_drafts(drafts), bed.target.source, settings)
+    for _ in request.events(lambda source: bed.target if source == bed.target.source else bed.draft):
         pass
     print(DONE, flush=True)
 

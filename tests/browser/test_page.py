@@ -2,6 +2,7 @@
 
 import re
 import threading
+from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -10,7 +11,7 @@ from support import tiny_checkpoints
 from specviz.catalogue.catalog import load_catalog
 from specviz.drafting import strategies
 from specviz.views.web.app import Options, build_app, launch_options
-from specviz.views.web.form import Offer
+from specviz.views.web.offer import Offer
 
 pytestmark = pytest.mark.browser
 HOSTILE = (
@@ -202,13 +203,13 @@ def test_a_target_that_cannot_be_loaded_leaves_the_old_one_usable(open_page):
 
 
 def test_an_error_that_nobody_foresaw_is_told_and_the_page_goes_on(open_page, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise ZeroDivisionError("odd")
 
     page = open_page()
     setup(page, tokens=3)
     with monkeypatch.context() as patch:
-        patch.setattr("specviz.views.web.running.race_events", broken)
+        patch.setattr("specviz.races.request.RaceRequest.events", broken)
         page.click("#run")
         page.wait_for_selector("#line .text-line[data-kind='error']")
         assert "Press Run again" in line(page)
@@ -433,14 +434,14 @@ def test_a_reload_in_mid_run_frees_the_device(open_page, watched):
 
 def test_the_page_stands_and_says_what_it_waits_for_while_the_model_loads(page, folder):
     app = build_app(Options(tiny_checkpoints.save_llama(folder / "slow", context=512), "cpu", "float32"))
-    gate, load = threading.Event(), app.store._load_model
+    gate, load = threading.Event(), app.store.loader.load_model
 
     def slow(*arguments, progress, **named):
         progress(0.4, "Fetching 98 MB.")
         gate.wait(60)
         return load(*arguments, progress=progress, **named)
 
-    app.store._load_model = slow
+    app.store.loader = replace(app.store.loader, load_model=slow)
     app.begin_loading()
     page.goto(serve(app))
     page.wait_for_selector("#device .text-line[data-kind='busy']")
@@ -459,7 +460,7 @@ def test_the_page_stands_and_says_what_it_waits_for_while_the_model_loads(page, 
 def test_the_embedded_model_copies_a_text_and_the_copying_draft_wins_passes(page, embedded):
     """On a real model: a draft that copies needs far fewer target passes for the same tokens."""
     app = build_app(Options("embedded", "cpu", "float32"), load_catalog())
-    app.store._load_model = lambda *_, **__: embedded
+    app.store.loader = replace(app.store.loader, load_model=lambda *_, **__: embedded)
     app.begin_loading()
     page.goto(serve(app) + "/?__theme=light")
     page.wait_for_selector("#device .text-line[data-kind='info']")

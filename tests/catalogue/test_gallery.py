@@ -22,7 +22,7 @@ def test_a_recording_is_whole_and_says_where_it_was_made(name):
     assert isinstance(events[0], RaceStarted) and events[-1] == RaceFinished()
     assert header.device_name and header.created and header.curve is not None
     assert header.prompt == recording.prompt
-    assert [lane.name for lane in header.lanes] == ["standard", *recording.drafts]
+    assert [lane.name for lane in header.lanes] == ["standard", *map(str, recording.drafts)]
     for summary in summarize(events).values():
         assert summary.kept_tokens >= 10
 

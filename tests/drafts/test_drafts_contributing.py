@@ -8,8 +8,7 @@ import pytest
 from support.tiny import ids_of, rounds_of, scripted_module, standard_ids, target
 
 from specviz import LanguageModel, make_draft
-from specviz.drafting import Strategy, strategies
-from specviz.races.lanes import parse_draft
+from specviz.drafting import Strategy, read_draft, strategies
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -41,7 +40,7 @@ def test_the_example_fits_twenty_lines():
 def test_the_example_is_found_and_exact(echo):
     lm, prompt = target(), [3, 9, 4, 3]
     strategy = make_draft(echo, lm)
-    assert parse_draft(f"{echo}:k=3").strategy == echo and strategy.label and strategy.help
+    assert read_draft(f"{echo}:k=3").strategy == echo and strategy.label and strategy.help
     with pytest.raises(AttributeError):
         strategy.name = "another"
     expected = standard_ids(lm, prompt, max_new_tokens=24)

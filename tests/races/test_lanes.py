@@ -1,4 +1,4 @@
-"""The grammar of a draft argument, and the lanes that come of it."""
+"""Draft arguments of the command line, and the lanes that they make."""
 
 import pytest
 from support.tiny_checkpoints import GERMAN, llama, save_llama
@@ -6,7 +6,8 @@ from support.tiny_checkpoints import GERMAN, llama, save_llama
 from specviz import LanguageModel, load
 from specviz.core.errors import InputError, LoadError, PairError, SpecvizError
 from specviz.core.settings import Settings
-from specviz.races.lanes import make_lanes, parse_draft, parse_drafts
+from specviz.drafting import read_draft
+from specviz.races.lanes import make_lanes, read_drafts
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +37,10 @@ def target(tmp_path_factory):
     ],
 )
 def test_an_argument_is_understood(text, strategy, source, options, settings):
-    draft = parse_draft(text)
-    assert (draft.text, draft.strategy, draft.source) == (text, strategy, source)
-    assert (draft.options, draft.settings) == (options, settings)
+    draft = read_draft(text)
+    assert (draft.strategy, draft.source) == (strategy, source)
+    assert (dict(draft.options), dict(draft.settings)) == (options, settings)
+    assert read_draft(draft.spell()) == draft
 
 
 @pytest.mark.parametrize(
@@ -70,33 +72,33 @@ def test_an_argument_is_understood(text, strategy, source, options, settings):
 )
 def test_a_wrong_argument_is_refused_in_words_that_name_it(text, words):
     with pytest.raises(SpecvizError) as caught:
-        parse_draft(text)
+        read_draft(text)
     assert words in str(caught.value) and repr(text)[1:-1] in str(caught.value)
 
 
 def test_a_name_ends_at_the_first_mark():
     with pytest.raises(InputError, match="There is no draft 'magic'"):
-        parse_draft("magic:k=2")
+        read_draft("magic:k=2")
     with pytest.raises(InputError, match="There is no draft ''"):
-        parse_draft("=embedded")
+        read_draft("=embedded")
 
 
 def test_the_same_argument_twice_is_refused():
     with pytest.raises(InputError, match="'prompt-lookup:k=2' is given twice"):
-        parse_drafts(["prompt-lookup:k=2", "none", "prompt-lookup:k=2"])
-    assert len(parse_drafts(["prompt-lookup", "prompt-lookup:k=2"])) == 2
+        read_drafts(["prompt-lookup:k=2", "none", "prompt-lookup:k=2"])
+    assert len(read_drafts(["prompt-lookup", "prompt-lookup:k=2"])) == 2
 
 
 def test_too_many_drafts_are_refused():
     texts = [f"prompt-lookup:k={k}" for k in range(1, 9)]
-    assert len(parse_drafts(texts[:7])) == 7
+    assert len(read_drafts(texts[:7])) == 7
     with pytest.raises(InputError, match="at most 7 drafts"):
-        parse_drafts(texts)
+        read_drafts(texts)
 
 
 def test_lanes_bear_the_arguments_as_names_and_their_own_settings(target):
     texts = ["prompt-lookup:max_ngram=4,k=8", "early-exit:layers=1,temperature=0.5"]
-    lanes = make_lanes(target, parse_drafts(texts), Settings(k=3, seed=5), no_models, note="well")
+    lanes = make_lanes(target, read_drafts(texts), Settings(k=3, seed=5), no_models, note="well")
     assert [lane.name for lane in lanes] == ["standard", *texts]
     assert [lane.settings for lane in lanes] == [
         Settings(k=3, seed=5),
@@ -120,7 +122,7 @@ def test_each_source_is_loaded_once_and_the_targets_not_again(target):
         "draft-model=path:/b",
         f"draft-model={target.source}",
     ]
-    lanes = make_lanes(target, parse_drafts(texts), Settings(), load_model)
+    lanes = make_lanes(target, read_drafts(texts), Settings(), load_model)
     assert asked == ["path:/a", "path:/b"]
     assert lanes[1].strategy.model is lanes[2].strategy.model
     assert lanes[4].strategy.model is target
@@ -128,13 +130,13 @@ def test_each_source_is_loaded_once_and_the_targets_not_again(target):
 
 def test_a_draft_with_another_tokenizer_is_refused_before_anything_runs(target, tmp_path):
     source = save_llama(tmp_path, sentences=GERMAN)
-    drafts = parse_drafts([f"draft-model={source}"])
+    drafts = read_drafts([f"draft-model={source}"])
     with pytest.raises(PairError, match="tokenizers differ"):
         make_lanes(target, drafts, Settings(), lambda wanted: load(wanted, "cpu", "float32"))
 
 
 def test_a_draft_that_cannot_be_loaded_leaves_the_target_as_it_was(target, tmp_path):
-    drafts = parse_drafts([f"draft-model=path:{tmp_path}/nowhere"])
+    drafts = read_drafts([f"draft-model=path:{tmp_path}/nowhere"])
     with pytest.raises(LoadError, match="There is no folder"):
         make_lanes(target, drafts, Settings(), lambda wanted: load(wanted, "cpu", "float32"))
     assert make_lanes(target, (), Settings(), no_models)[0].target is target

@@ -1,18 +1,23 @@
 """Whatever is asked of the page or the API is either a race that can run or a refusal in a sentence."""
 
 import math
+import pickle
 from dataclasses import dataclass
 
 import pytest
+from support.tiny_checkpoints import llama
 
+from specviz import LanguageModel
 from specviz.catalogue.catalog import load_catalog
 from specviz.catalogue.limits import limits_of
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import SpecvizError
+from specviz.core.settings import Settings
 from specviz.drafting import Strategy, option
-from specviz.races.lanes import parse_draft
+from specviz.metrics import summarize
 from specviz.races.prompts import MAX_PROMPT_CHARACTERS
-from specviz.races.request import draft_argument, make_request
-from specviz.views.web.form import LaneChoice
+from specviz.races.request import RaceRequest, make_request
+from specviz.traces import RaceFinished
 
 USUAL = {"max_new_tokens": 16, "temperature": 0.0, "seed": 0}
 
@@ -90,7 +95,7 @@ def test_what_cannot_run_is_refused_in_a_sentence(asked, words):
 @pytest.mark.parametrize("k", [0, 1, 64])
 def test_k_from_0_to_64_runs_even_beyond_the_new_tokens(k):
     request = ask(drafts=[f"prompt-lookup:k={k}"], max_new_tokens=8)
-    assert request.parsed_drafts[0].settings_in(request.settings).k == k
+    assert request.lane_settings[1].k == k
 
 
 @pytest.mark.parametrize("temperature", [0, 1e-6, 2])
@@ -104,7 +109,7 @@ def test_whole_numbers_may_come_as_floats():
 
 
 def test_a_single_draft_may_come_as_a_text():
-    assert ask(drafts="prompt-lookup").drafts == ("prompt-lookup",)
+    assert ask(drafts="prompt-lookup").drafts == (DraftSpec("prompt-lookup"),)
 
 
 def test_sources_are_the_target_and_each_draft_model_once():
@@ -146,22 +151,64 @@ def test_a_spaces_visitors_name_no_file_whatever_its_profile(monkeypatch, profil
     assert "names a file of this machine" in refusal(limits=limits, drafts=[f"draft-model={source}:k=2"])
     words = refusal(limits=limits, drafts=["of-file:file=/etc/passwd"])
     assert words == "The option file names a file of this machine, which visitors may not; leave it empty."
-    assert ask(limits=limits, drafts=["of-file:k=2"]).drafts == ("of-file:k=2",)
+    assert ask(limits=limits, drafts=["of-file:k=2"]).drafts == (DraftSpec("of-file", settings={"k": 2}),)
 
 
 def test_ones_own_machine_takes_any_source_and_any_file(monkeypatch):
     monkeypatch.delenv("SPACE_ID", raising=False)
     limits = limits_of(load_catalog(), load_catalog().profile("local"))
     assert ask(limits=limits, target="path:/a b").target == "path:/a b"
-    assert ask(limits=limits, drafts=["of-file:file=/a"]).drafts == ("of-file:file=/a",)
+    assert ask(limits=limits, drafts=["of-file:file=/a"]).drafts == (DraftSpec("of-file", options={"file": "/a"}),)
 
 
-def test_choices_are_spelt_as_on_the_command_line():
-    assert draft_argument("prompt-lookup", k=8.0, options=[("max_ngram", 4.0)]) == "prompt-lookup:max_ngram=4,k=8"
-    assert draft_argument("draft-model", "hub:a/b", 2) == "draft-model=hub:a/b:k=2"
-    assert draft_argument("prompt-lookup") == "prompt-lookup"
+@pytest.mark.parametrize(
+    ("asked", "field", "lane", "code"),
+    [
+        ({"prompt": " "}, "prompt", None, "empty"),
+        ({"prompt": 5}, "prompt", None, "wrong-type"),
+        ({"target": ""}, "target", None, "empty"),
+        ({"target": "SmolLM2"}, "target", None, "not-loaded"),
+        ({"drafts": ()}, "draft", None, "empty"),
+        ({"drafts": ["prompt-lookup", "turbo"]}, "draft", 2, "unknown-draft"),
+        ({"drafts": ["prompt-lookup", "prompt-lookup:k"]}, "draft", 2, "malformed"),
+        ({"drafts": ["prompt-lookup", "prompt-lookup:k=65"]}, "draft.k", 2, "out-of-range"),
+        ({"drafts": ["prompt-lookup:max_ngram=99"]}, "draft.options.max_ngram", 1, "out-of-range"),
+        ({"drafts": ["draft-model=hub:a/b", "draft-model=x"]}, "draft.source", 2, "not-loaded"),
+        ({"drafts": ["none", "prompt-lookup:k=2", "prompt-lookup:k=2"]}, "draft", 3, "given-twice"),
+        ({"temperature": 11}, "temperature", None, "out-of-range"),
+        ({"seed": None}, "seed", None, "empty"),
+        ({"stop": ("",)}, "stop", None, "out-of-range"),
+    ],
+)
+def test_a_refusal_says_which_field_and_why_in_a_code(asked, field, lane, code):
+    with pytest.raises(SpecvizError) as caught:
+        ask(**asked)
+    assert (caught.value.field, caught.value.lane, caught.value.code) == (field, lane, code)
 
 
-def test_a_spelt_choice_reads_back():
-    draft = parse_draft(LaneChoice("prompt-lookup", k=3, options=(("min_ngram", 2),)).argument)
-    assert (draft.strategy, draft.options, draft.settings) == ("prompt-lookup", {"min_ngram": 2}, {"k": 3})
+def test_a_draft_may_come_as_a_spec_and_is_checked_all_the_same():
+    spec = DraftSpec("prompt-lookup", options={"max_ngram": 4.0}, settings={"k": 8.0})
+    assert ask(drafts=[spec]).drafts == (DraftSpec.parse("prompt-lookup:max_ngram=4,k=8"),)
+    with pytest.raises(SpecvizError, match="between 1 and 16"):
+        ask(drafts=[DraftSpec("prompt-lookup", options={"max_ngram": 99})])
+
+
+def test_a_request_runs_the_race_that_it_describes_in_another_process_too():
+    target = LanguageModel(*llama(), source="path:/target")
+    draft = LanguageModel(*llama(seed=1), source="path:/draft")
+    request = ask("the cat sat", ["draft-model=path:/draft:k=2", "prompt-lookup:seed=3"], "path:/target", chat=False)
+    request = pickle.loads(pickle.dumps(request))
+    events = list(request.events({target.source: target, draft.source: draft}))
+    header = events[0].header
+    assert [lane.name for lane in header.lanes] == ["standard", "draft-model=path:/draft:k=2", "prompt-lookup:seed=3"]
+    assert [lane.settings for lane in header.lanes] == list(request.lane_settings)
+    assert header.prompt == "the cat sat" and not header.chat and isinstance(events[-1], RaceFinished)
+    assert {name: lane.kept_tokens for name, lane in summarize(events).items()} == dict.fromkeys(
+        [lane.name for lane in header.lanes], 16
+    )
+
+
+def test_an_empty_prompt_is_refused_before_any_model_is_asked_for():
+    request = RaceRequest(" ", (), "embedded", Settings())
+    with pytest.raises(SpecvizError, match="The prompt is empty"):
+        list(request.events(lambda source: pytest.fail(f"{source} was loaded")))

@@ -17,7 +17,7 @@ from specviz.core.errors import InputError, SpecvizError
 from specviz.metrics import Tally
 from specviz.races.request import RaceRequest, make_request
 from specviz.traces import Event, RaceStarted, event_to_json
-from specviz.views.web.form import Offer
+from specviz.views.web.offer import Offer
 from specviz.views.web.running import Runner, Waiting
 from specviz.views.web.summary_json import numbers
 

@@ -9,10 +9,11 @@ from typing import Any
 import gradio as gr
 
 from specviz.catalogue.catalog import Catalog, Profile, load_catalog, memory_bytes
+from specviz.catalogue.model_loader import CatalogueLoader
 from specviz.sources import normalise
 from specviz.views.web.api import add_api
-from specviz.views.web.form import Offer
 from specviz.views.web.model_store import ModelStore
+from specviz.views.web.offer import Offer
 from specviz.views.web.page_theme import STYLESHEET, make_theme
 from specviz.views.web.pages import PAGES, PageContext
 from specviz.views.web.run_events import DEVICE
@@ -55,7 +56,8 @@ def build_app(options: Options | None = None, catalog: Catalog | None = None) ->
     profile = catalog.profile(options.profile)
     target = normalise(options.target) if options.target else None
     offer = Offer(catalog, profile, target)
-    store = ModelStore(catalog, options.device, options.dtype or profile.dtype, _budget(options, profile))
+    loader = CatalogueLoader(catalog, options.device, options.dtype or profile.dtype)
+    store = ModelStore(loader, _budget(options, profile))
     hz = _CPU_HZ if options.device in ("auto", "cpu") else _HZ
     runner = _runner(store, profile, hz)
     blocks = gr.Blocks(title="specviz: speculative decoding, live", analytics_enabled=False, fill_width=True)

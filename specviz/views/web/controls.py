@@ -11,8 +11,9 @@ import gradio as gr
 from specviz.catalogue.presets import presets
 from specviz.races.prompts import MAX_PROMPT_CHARACTERS
 from specviz.races.request import MAX_DRAFTS
-from specviz.views.web.form import NATIVE, Form, Offer
+from specviz.views.web.form import NATIVE, Form
 from specviz.views.web.lane_controls import LaneControls, lane_controls
+from specviz.views.web.offer import Offer
 from specviz.views.web.setting_controls import SettingControls, first_settings, folded_settings, more_label
 from specviz.views.web.text_line import TextLine
 
@@ -59,7 +60,7 @@ class Controls:
     @property
     def lanes_written(self) -> list[Any]:
         """The components that `write_lanes` updates, in its order."""
-        return [self.shown, self.add, *(part for lane in self.lanes for part in (*lane.inputs, *lane.looks))]
+        return [self.shown, self.add, *(part for lane in self.lanes for part in (*lane.inputs, *lane.styled))]
 
     @staticmethod
     def shown_in(values: Sequence[Any]) -> tuple[bool, ...]:
@@ -87,11 +88,11 @@ class Controls:
     def write_lanes(self, form: Form, offer: Offer) -> list[Any]:
         """Updates of `lanes_written` alone: what is typed elsewhere meanwhile stays."""
         shown = tuple(index < len(form.lanes) for index in range(len(self.lanes)))
-        choices = [*form.lanes, *[offer.first_lane(form.target)] * (len(self.lanes) - len(form.lanes))]
+        specs = [*form.lanes, *[offer.first_lane(form.target)] * (len(self.lanes) - len(form.lanes))]
         updates: list[Any] = [shown, gr.update(visible=not all(shown))]
-        for lane, choice, visible in zip(self.lanes, choices, shown, strict=True):
-            models = offer.models(form.target, choice.strategy)
-            updates += [*lane.write(choice, models), *lane.look(choice, models, visible)]
+        for lane, spec, visible in zip(self.lanes, specs, shown, strict=True):
+            models = offer.models(form.target, spec.strategy)
+            updates += [*lane.write(spec, models), *lane.style(spec, models, visible)]
         return updates
 
 
@@ -142,10 +143,10 @@ def _buttons() -> tuple[gr.Button, gr.Button, gr.Button, gr.Button]:
 
 def _lanes(offer: Offer, form: Form) -> tuple[tuple[LaneControls, ...], gr.State]:
     """The controls of every lane that can be, and the state that says which are shown."""
-    choices = [*form.lanes, *[offer.first_lane(form.target)] * (MAX_DRAFTS - len(form.lanes))]
+    specs = [*form.lanes, *[offer.first_lane(form.target)] * (MAX_DRAFTS - len(form.lanes))]
     shown = tuple(index < len(form.lanes) for index in range(MAX_DRAFTS))
     lanes = tuple(
-        lane_controls(index + 1, choice, offer, form.target, visible)
-        for index, (choice, visible) in enumerate(zip(choices, shown, strict=True))
+        lane_controls(index + 1, spec, offer, form.target, visible)
+        for index, (spec, visible) in enumerate(zip(specs, shown, strict=True))
     )
     return lanes, gr.State(shown)

@@ -9,11 +9,13 @@ from typing import Any
 import gradio as gr
 
 from specviz.catalogue.presets import presets
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import SpecvizError
 from specviz.core.settings import MAX_K
 from specviz.views.web.controls import Controls
-from specviz.views.web.form import Form, LaneChoice, Offer, apply_preset
+from specviz.views.web.form import Form, with_fitting_k
 from specviz.views.web.link import from_query, link, speaks
+from specviz.views.web.offer import Offer
 from specviz.views.web.setting_controls import more_label
 from specviz.views.web.text_line import QUIET, TextLine, error, info
 
@@ -50,7 +52,7 @@ class FormEvents:
         told = [controls.preset, controls.expect]
         for changed in (controls.prompt, controls.target, controls.lanes[0].strategy, controls.lanes[0].source):
             changed.input(lambda: (None, QUIET), None, told, **LIGHT)  # what was to be expected is so no more
-        self._on(controls.target.input, lambda form: replace(form, lanes=self._first_lanes(form.target)))
+        self._on(controls.target.input, lambda form: replace(form, lanes=(self._offer.first_lane(form.target),)))
         self._on(controls.add.click, lambda form: replace(form, lanes=(*form.lanes, self._another(form))))
         for index, lane in enumerate(controls.lanes):
             lane.strategy.input(self._suiter(index), controls.inputs, controls.lanes_written, **LIGHT)
@@ -93,26 +95,22 @@ class FormEvents:
     def _use_preset(self, name: str | None, *values: Any) -> list[Any]:
         if name not in presets():
             return [gr.skip()] * (1 + len(self._controls.written))
-        form, expect = apply_preset(self._controls.read(values), name, self._offer)
+        form, expect = self._offer.with_preset(self._controls.read(values), name)
         return [info(expect), *self._controls.write(self._offer.cut(form), self._offer)]
 
-    def _first_lanes(self, target: str) -> tuple[LaneChoice, ...]:
-        return (self._offer.first_lane(target),)
-
-    def _another(self, form: Form) -> LaneChoice:
+    def _another(self, form: Form) -> DraftSpec:
         """A lane like the last one with a k that is still free, so that the two can be told apart and compared."""
         last = form.lanes[-1] if form.lanes else self._offer.first_lane(form.target)
-        taken = {lane.argument for lane in form.lanes}
         k = int(last.k or 0)
-        lanes = (replace(last, k=other) for other in (2 * k, k // 2, *range(1, MAX_K)) if 0 < other <= MAX_K)
-        return next(lane for lane in lanes if lane.argument not in taken)
+        lanes = (last.with_k(other) for other in (2 * k, k // 2, *range(1, MAX_K)) if 0 < other <= MAX_K)
+        return next(lane for lane in lanes if lane not in form.lanes)
 
     def _suiter(self, index: int) -> Callable[..., list[Any]]:
         """Lane `index` has another strategy, which may want another k."""
 
         def suit(*values: Any) -> list[Any]:
             form, place = self._controls.read(values), sum(self._controls.shown_in(values)[:index])
-            lanes = (*form.lanes[:place], form.lanes[place].fitted, *form.lanes[place + 1 :])
+            lanes = (*form.lanes[:place], with_fitting_k(form.lanes[place]), *form.lanes[place + 1 :])
             return self._controls.write_lanes(replace(form, lanes=lanes), self._offer)
 
         return suit

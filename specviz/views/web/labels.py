@@ -1,6 +1,8 @@
-"""What the page calls its fields: the same words on a control and in a sentence about what it holds."""
+"""What the page calls its fields, on a control and in a sentence about what the field holds."""
 
 from __future__ import annotations
+
+from specviz.core.errors import SpecvizError
 
 # by the names of Settings
 LABELS = {
@@ -28,3 +30,15 @@ def draft_label(number: int) -> str:
 def model_label(number: int) -> str:
     """The label of the model that drafts in lane `number`, from 1."""
     return "Draft model" if number == 1 else f"Draft model {number}"
+
+
+def worded(error: SpecvizError) -> str:
+    """The error's sentence with the label of its field, so that a person finds the control."""
+    if error.lane is not None:
+        label = model_label if error.field == "draft.source" else draft_label
+        return f"{label(error.lane)}: {error.sentence}"
+    if error.field == "target" and error.code != "empty":
+        return f"Target: {error.sentence}"
+    if error.field in LABELS and error.subject:
+        return f"{LABELS[error.field]} {error.said}"
+    return error.sentence

@@ -12,10 +12,12 @@ from typing import Any
 
 import gradio as gr
 
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.settings import MAX_K, Settings
 from specviz.drafting import Option, Strategy, strategies
-from specviz.views.web.form import LEAST_TREE, SHAPE, TREE, USUAL_TREE, LaneChoice, ModelList, Offer
+from specviz.views.web.form import LEAST_TREE, SHAPE, TREE, USUAL_TREE, as_lane, drafts_tree
 from specviz.views.web.labels import draft_label, model_label
+from specviz.views.web.offer import ModelList, Offer
 from specviz.views.web.policy_control import PolicyControl, policy_control
 from specviz.views.web.text_line import QUIET, Line, TextLine, info
 
@@ -50,39 +52,39 @@ class LaneControls:
         return [self.strategy, self.source, self.k, *self.policy.inputs, *options]
 
     @property
-    def looks(self) -> list[Any]:
-        """The components that `look` updates, in its order."""
+    def styled(self) -> list[Any]:
+        """The components that `style` updates, in its order."""
         return [self.group, *(group for _, group in self.groups), self.policy.fold, self.help, self.others]
 
-    def read(self, values: Sequence[Any]) -> LaneChoice:
-        """What the values of `inputs` say."""
+    def read(self, values: Sequence[Any]) -> DraftSpec:
+        """What the values of `inputs` say, unchecked; options that have their usual value are left out."""
         strategy, source, k, name, level, *rest = values
         names = [(owner, option) for owner, pairs in self.options.items() for option, _ in pairs]
-        options = tuple(
-            (option.name, value)
+        options = {
+            option.name: value
             for (owner, option), value in zip(names, rest, strict=True)
             if owner == strategy and value != option.default
-        )
+        }
         model = str(source or "").strip() if _takes_model(strategy) else ""
-        return LaneChoice(str(strategy), model, k, options, self.policy.read((name, level)))
+        settings = {"k": k, "k_policy": self.policy.read((name, level))}
+        return as_lane(DraftSpec(str(strategy), model or None, options, settings), k)
 
-    def write(self, choice: LaneChoice, models: ModelList) -> list[Any]:
-        """Updates of `inputs` that say `choice`, its model to be chosen from `models`; other options are as usual."""
-        chosen = dict(choice.options)
-        seen = _takes_model(choice.strategy)
-        source = gr.update(value=choice.source or None, choices=models.choices, visible=seen)
-        k = gr.update(value=choice.k, label=k_label(choice.tree))
-        values = [choice.strategy, source, k, *self.policy.write(choice.k_policy)]
+    def write(self, lane: DraftSpec, models: ModelList) -> list[Any]:
+        """Updates of `inputs` that say `lane`, its model to be chosen from `models`; other options are as usual."""
+        chosen = dict(lane.options)
+        source = gr.update(value=lane.source, choices=models.choices, visible=_takes_model(lane.strategy))
+        k = gr.update(value=lane.k, label=k_label(drafts_tree(lane)))
+        values = [lane.strategy, source, k, *self.policy.write(policy_of(lane))]
         for owner, pairs in self.options.items():
-            mine = chosen if owner == choice.strategy else {}
+            mine = chosen if owner == lane.strategy else {}
             values += [mine.get(option.name, option.default) for option, _ in pairs]
         return values
 
-    def look(self, choice: LaneChoice, models: ModelList, visible: bool) -> list[Any]:
-        """Updates of `looks`: only what belongs to the choice's strategy is seen."""
-        groups = [gr.update(visible=name == choice.strategy) for name, _ in self.groups]
-        words = [help_line(choice.strategy), info(models.others)]
-        return [gr.update(visible=visible), *groups, self.policy.look(choice.k_policy), *words]
+    def style(self, lane: DraftSpec, models: ModelList, visible: bool) -> list[Any]:
+        """Updates of `styled`: only what belongs to the lane's strategy is visible."""
+        groups = [gr.update(visible=name == lane.strategy) for name, _ in self.groups]
+        words = [help_line(lane.strategy), info(models.others)]
+        return [gr.update(visible=visible), *groups, self.policy.style(policy_of(lane)), *words]
 
     def wire(self, **quietly: Any) -> None:
         """A draft that becomes a tree, or a chain again, has k say so, and stand where that makes sense."""
@@ -93,39 +95,44 @@ class LaneControls:
                     component.input(_reshaped, [component, self.k], self.k, **quietly)
 
 
-def lane_controls(number: int, choice: LaneChoice, offer: Offer, target: str, shown: bool) -> LaneControls:
-    """Build the controls of lane `number`, from 1, standing at `choice` for `target`."""
-    models = offer.models(target, choice.strategy)
+def lane_controls(number: int, lane: DraftSpec, offer: Offer, target: str, shown: bool) -> LaneControls:
+    """Build the controls of lane `number`, from 1, standing at `lane` for `target`."""
+    models = offer.models(target, lane.strategy)
     with gr.Column(visible=shown, elem_classes="lane-controls", elem_id=f"lane-{number}", min_width=0) as group:
         with gr.Row(elem_classes="lane-head"):
             strategy = gr.Dropdown(
                 [(kind.label, name) for name, kind in drafting().items()],
-                value=choice.strategy,
+                value=lane.strategy,
                 label=draft_label(number),
                 min_width=150,
             )
             remove = None
             if number > 1:
                 remove = gr.Button("remove", size="sm", elem_classes="quiet", min_width=60, scale=0)
-        note = TextLine(help_line(choice.strategy), role="note", elem_classes="hint")
+        note = TextLine(help_line(lane.strategy), role="note", elem_classes="hint")
         source = gr.Dropdown(
             models.choices,
-            value=choice.source or None,
+            value=lane.source,
             label=model_label(number),
             info="one of the list" + (", or hub:ID, path:FOLDER, gguf:FILE" if offer.limits.sources is None else ""),
             allow_custom_value=True,
-            visible=_takes_model(choice.strategy),
+            visible=_takes_model(lane.strategy),
         )
         others = TextLine(info(models.others), role="note", elem_classes="hint")
-        seen, sights = _options(choice, offer.limits.files, folded=False)
-        k = gr.Slider(0, MAX_K, value=choice.k, step=1, label=k_label(choice.tree), elem_classes="k")
-        hidden, folds = _options(choice, offer.limits.files, folded=True)
-        policy = policy_control(choice.k_policy)
+        seen, sights = _options(lane, offer.limits.files, folded=False)
+        k = gr.Slider(0, MAX_K, value=lane.k, step=1, label=k_label(drafts_tree(lane)), elem_classes="k")
+        hidden, folds = _options(lane, offer.limits.files, folded=True)
+        policy = policy_control(policy_of(lane))
     options = {
         name: tuple((option, {**seen[name], **hidden[name]}[option.name]) for option in kind.options())
         for name, kind in drafting().items()
     }
     return LaneControls(group, strategy, source, others, k, policy, options, (*sights, *folds), note, remove)
+
+
+def policy_of(lane: DraftSpec) -> str:
+    """How the lane chooses k."""
+    return dict(lane.settings).get("k_policy", Settings().k_policy)
 
 
 def help_line(strategy: str) -> Line:
@@ -148,8 +155,8 @@ def _reshaped(shape: str, k: Any) -> Any:
 _Groups = tuple[tuple[str, gr.Column | gr.Accordion], ...]
 
 
-def _options(choice: LaneChoice, files: bool, *, folded: bool) -> tuple[dict[str, dict[str, Any]], _Groups]:
-    """The options of every strategy by name, those of the chosen one as `choice` has them, and what holds them.
+def _options(lane: DraftSpec, files: bool, *, folded: bool) -> tuple[dict[str, dict[str, Any]], _Groups]:
+    """The options of every strategy by name, those of the chosen one as `lane` has them, and what holds them.
 
     Choices are in plain sight, the others folded. What names a file is not seen where no file may be named.
     """
@@ -161,8 +168,8 @@ def _options(choice: LaneChoice, files: bool, *, folded: bool) -> tuple[dict[str
         seen = files or not all(option.path for option in mine)
         if not mine:
             continue
-        given = dict(choice.options) if name == choice.strategy else {}
-        with _place(folded, name == choice.strategy and seen) as place:
+        given = dict(lane.options) if name == lane.strategy else {}
+        with _place(folded, name == lane.strategy and seen) as place:
             for option in mine:
                 value = given.get(option.name, option.default)
                 found[name][option.name] = _control(option, value, files or not option.path)

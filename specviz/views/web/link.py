@@ -1,6 +1,6 @@
 """A Form as the query of an address and back, so that a setup can be sent, bookmarked and remembered.
 
-Lanes are written as on the command line, the rarer settings only where they are not as usual.
+Lanes are spelt as on the command line. Settings that are rarely changed are left out where they have their usual value.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import InputError
 from specviz.core.settings import Settings
 from specviz.core.spelling import setting, truth
+from specviz.drafting import checked, read_draft, strategies
 from specviz.races.request import MAX_DRAFTS
 from specviz.sources import FORMS
-from specviz.views.web.form import NATIVE, SHARED, Form, LaneChoice
-from specviz.views.web.labels import draft_label
+from specviz.views.web.form import NATIVE, SHARED, Form, as_lane
+from specviz.views.web.form_check import lane_errors
+from specviz.views.web.labels import LABELS, worded
 
 MAX_QUERY = 8000
 _ALWAYS = ("max_new_tokens", "temperature", "seed")
@@ -26,7 +29,7 @@ def to_query(form: Form) -> str:
     """The query, without "?". Raises InputError where the prompt is too long for an address."""
     usual = Settings()
     pairs: list[tuple[str, Any]] = [("prompt", form.prompt), ("target", form.target)]
-    pairs += [("draft", lane.argument) for lane in form.lanes]
+    pairs += [("draft", lane.spell()) for lane in form.lanes]
     pairs += [] if form.chat else [("chat", "0")]
     pairs += [] if form.weights == NATIVE else [("weights", form.weights)]
     for name in SHARED:
@@ -35,40 +38,31 @@ def to_query(form: Form) -> str:
             pairs += [(name, item) for item in value] if name == "stop" else [(name, _spell(value))]
     query = urlencode(pairs)
     if len(query) > MAX_QUERY:
-        raise InputError("The prompt is too long for an address; send it apart.")
+        raise InputError("The prompt is too long for an address; send it apart.", code="too-long", field="prompt")
     return query
 
 
 def link(form: Form, usual: Form) -> str:
-    """The query of a form that others may open, which is read back before it is given away.
-
-    Raises SpecvizError, in words, where it would be refused or mean another setup.
-    """
+    """The query of a form that others may open. Raises SpecvizError where opening it would be refused."""
     for number, lane in enumerate(form.lanes, start=1):
-        if lane.k is None:
-            raise InputError(f"{draft_label(number)}: k is empty; 0 decodes as standard.")
-    query = to_query(form)
-    read = from_query(query, usual)
-    if [_words(lane) for lane in read.lanes] != [_words(lane) for lane in form.lanes]:
-        raise InputError("An address cannot hold an option with a comma or a colon in it; rename the file.")
+        for error in lane_errors(lane):
+            raise InputError(worded(error.at(lane=number)), code=error.code, field=error.field)
+    query = to_query(replace(form, lanes=tuple(map(checked, form.lanes))))
+    from_query(query, usual)
     return query
 
 
-def _words(lane: LaneChoice) -> tuple[str, ...]:
-    return lane.strategy, *(name for name, _ in lane.options)
-
-
 def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
-    """The form that a query describes; what it leaves out is as in `usual`, keys of others are ignored.
+    """The form that a query describes; what it leaves out is as in `usual`, unknown keys are ignored.
 
-    Raises SpecvizError, in words, for a lane or a number that is none.
+    Raises SpecvizError for a lane or a setting that cannot be used.
     """
     pairs = list(parse_qsl(query, keep_blank_values=True) if isinstance(query, str) else query)
     given = dict(pairs)
-    usual_k = Settings().k
-    drafts = tuple(LaneChoice.of(value, usual_k) for name, value in pairs if name == "draft")
+    drafts = tuple(_lane(value) for name, value in pairs if name == "draft")
     if len(drafts) > MAX_DRAFTS:
-        raise InputError(f"The page holds at most {MAX_DRAFTS} drafts, and {len(drafts)} are named; leave some out.")
+        said = f"The page holds at most {MAX_DRAFTS} drafts, and {len(drafts)} are named; leave some out."
+        raise InputError(said, code="too-many", field="draft")
     told = {name: setting(name, given[name]) for name in SHARED if name in given}
     if "stop" in told:
         told["stop"] = tuple(value for name, value in pairs if name == "stop")
@@ -86,13 +80,29 @@ def from_query(query: str | Iterable[tuple[str, str]], usual: Form) -> Form:
 
 
 def speaks(query: Iterable[tuple[str, str]]) -> bool:
-    """Whether a query says anything of a form; an address may carry other things."""
+    """Whether a query says anything about a form; an address may carry other things."""
     return bool({name for name, _ in query} & {"prompt", "target", "draft", "chat", "weights", *SHARED})
+
+
+def _lane(text: str) -> DraftSpec:
+    """The lane that a draft's spelling describes. Raises InputError for what a lane of the page cannot show."""
+    draft = read_draft(text)
+    if not strategies()[draft.strategy].drafts:
+        raise InputError(f"'{draft.strategy}' drafts nothing; choose a draft, standard decoding runs beside it anyway.")
+    for name, _ in draft.settings:
+        if name in SHARED:
+            said = (
+                f"In the draft '{text}', the page cannot show {name} for one lane alone; leave it out, or set "
+                f"“{LABELS[name]}”, which holds for all lanes."
+            )
+            raise InputError(said, code="not-shown", field=f"draft.{name}")
+    return as_lane(draft, Settings().k)
 
 
 def _weights(value: str) -> str:
     if value not in (NATIVE, *FORMS):
-        raise InputError(f"Weights run {', '.join((NATIVE, *FORMS))}, not '{value}'.")
+        said = f"Weights run {', '.join((NATIVE, *FORMS))}, not '{value}'."
+        raise InputError(said, code="unknown-choice", field="weights")
     return value
 
 

@@ -11,15 +11,14 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import torch
 
-from specviz.catalogue.catalog import Catalog
+from specviz.catalogue.model_loader import CatalogueLoader
 from specviz.core.errors import LoadError, SpecvizError
 from specviz.models import LanguageModel
 from specviz.sources import normalise, split_form
-from specviz.sources.loader import load
 
 _log = logging.getLogger(__name__)
 
@@ -81,20 +80,11 @@ class Loading:
 class ModelStore:
     """Models by source, the least recently used first.
 
-    `budget_bytes` bounds the weights kept (None: no bound); `load_model` takes (source, device, dtype, progress=,
-    fallback=). A load that fails leaves all that was there as it was.
+    `budget_bytes` bounds the weights kept; None sets no bound. A load that fails leaves the others as they were.
     """
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        device: str = "auto",
-        dtype: str = "auto",
-        budget_bytes: int | None = None,
-        load_model: Callable[..., LanguageModel] = load,
-    ) -> None:
-        self.catalog, self.device, self.dtype, self.budget_bytes = catalog, device, dtype, budget_bytes
-        self._load_model = load_model
+    def __init__(self, loader: CatalogueLoader, budget_bytes: int | None = None) -> None:
+        self.loader, self.budget_bytes = loader, budget_bytes
         self._models: OrderedDict[str, LanguageModel] = OrderedDict()
         self._loading: dict[str, Loading] = {}
         self._lock = threading.Lock()
@@ -102,7 +92,7 @@ class ModelStore:
 
     def title(self, source: str) -> str:
         """What a person calls the weights of `source`."""
-        model = self.catalog.model_of(source)
+        model = self.loader.catalog.model_of(source)
         if model is None:
             return normalise(source)
         form = split_form(source)[1]
@@ -139,11 +129,9 @@ class ModelStore:
             return self._bytes()
 
     def _load(self, key: str, loading: Loading, beside: Collection[LanguageModel]) -> None:
-        known = self.catalog.model_of(key)
         try:
             with self._turn:
-                fallback = known.fallback if known else None
-                model = self._load_model(key, self.device, self.dtype, progress=loading.report, fallback=fallback)
+                model = self.loader.load(key, loading.report)
                 self._keep(key, model, beside)
         except SpecvizError as error:
             self._forget(key)

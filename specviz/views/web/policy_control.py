@@ -48,7 +48,7 @@ class PolicyControl:
         name, level = _split(policy)
         return [name, _level_update(name, level)]
 
-    def look(self, policy: str) -> Any:
+    def style(self, policy: str) -> Any:
         """The update of `fold`: which policy is chosen is seen while it is closed."""
         return gr.update(label=fold_label(policy))
 

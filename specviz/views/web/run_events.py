@@ -10,10 +10,12 @@ import gradio as gr
 
 from specviz.core.errors import SpecvizError
 from specviz.views.web.controls import Controls
-from specviz.views.web.form import Form, Offer
+from specviz.views.web.form import Form
+from specviz.views.web.form_check import request_of
 from specviz.views.web.form_events import LIGHT, SHARE
 from specviz.views.web.link import to_query
 from specviz.views.web.measure import measure
+from specviz.views.web.offer import Offer
 from specviz.views.web.race_view.component import RaceView
 from specviz.views.web.running import Runner
 from specviz.views.web.session import Session, Shown, run
@@ -58,7 +60,7 @@ class RunEvents:
     def _begin(self, session: Session, *values: Any) -> Updates:
         form = self.controls.read(values)
         try:
-            ticket = session.begin(form.request(self.offer.limits))
+            ticket = session.begin(request_of(form, self.offer.limits))
         except SpecvizError as refusal:
             return None, error(str(refusal)), gr.skip(), gr.skip()
         return ticket, busy("Starting…"), gr.update(interactive=True), _query(form)

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 
 from specviz.metrics import counted
 from specviz.models import LanguageModel
-from specviz.races.lanes import make_lanes
-from specviz.races.prompts import make_prompt
-from specviz.races.racing import race
 from specviz.races.request import RaceRequest
 from specviz.traces import Event
 from specviz.views.web.device_queue import DeviceQueue
@@ -63,7 +60,7 @@ def steps(request: RaceRequest, store: ModelStore, cancelled: Cancelled) -> Iter
     """Everything from the first wait to RaceFinished; nothing more once `cancelled` while waiting."""
     models = yield from wait_for_models(request, store, cancelled)
     if models is not None:
-        yield from race_events(request, models, cancelled)
+        yield from request.events(models, cancelled=cancelled)
 
 
 def wait_for_models(
@@ -79,13 +76,3 @@ def wait_for_models(
                 return None
         models[source] = loading.result()
     return models
-
-
-def race_events(request: RaceRequest, models: dict[str, LanguageModel], cancelled: Cancelled) -> Iterator[Event]:
-    """The race's own events. Raises SpecvizError before the first where it cannot start."""
-    target = models[request.target]
-    longest = request.settings.max_new_tokens
-    prompt = make_prompt(target, request.prompt, chat=request.chat, max_new_tokens=longest)
-    note = " ".join(prompt.notes) or None
-    lanes = make_lanes(target, request.parsed_drafts, request.settings, models.__getitem__, note)
-    yield from race(lanes, prompt.ids, prompt=request.prompt, chat=prompt.chat, cancelled=cancelled)

@@ -29,8 +29,9 @@ from specviz.traces import (
     event_to_json,
 )
 from specviz.views.web.model_store import ModelStore
-from specviz.views.web.running import Cancelled, Runner, Step, race_events, wait_for_models
+from specviz.views.web.running import Cancelled, Runner, Step, wait_for_models
 
+_USUAL_SECONDS = 60  # of a profile that names no costs
 _BATCH = 4  # events a tuple: a yield is where a cancel is noticed
 REFUSED = (
     "The GPU was not granted ({}). Ask for fewer tokens or lanes, sign in for a larger quota, "
@@ -50,11 +51,9 @@ def spaces_module() -> ModuleType | None:
 
 def duration(request: RaceRequest, profile: Profile) -> int:
     """Seconds of GPU to ask for: the worst case of this race, capped; small ones are served first."""
-    drafts = request.parsed_drafts
-    lanes = [request.settings, *(draft.settings_in(request.settings) for draft in drafts)]
-    longest, k = (max(getattr(lane, name) for lane in lanes) for name in ("max_new_tokens", "k"))
-    seconds = profile.zero_gpu.seconds(longest, k, len(drafts)) if profile.zero_gpu else 60.0
-    return max(1, round(seconds))
+    if profile.zero_gpu is None:
+        return _USUAL_SECONDS
+    return max(1, round(profile.zero_gpu.seconds(request.max_new_tokens, request.k_max, len(request.drafts))))
 
 
 def zero_runner(spaces: Any, store: ModelStore, profile: Profile) -> Runner:
@@ -81,13 +80,13 @@ def _texts(request: RaceRequest, store: ModelStore) -> Iterator[tuple[str, ...]]
     """Inside the call: events as JSON, a few a tuple. A refusal in words travels as a tuple too."""
     batch: list[str] = []
     try:
-        for event in race_events(request, _models(request, store), lambda: False):
+        for event in request.events(_models(request, store)):
             batch.append(json.dumps(event_to_json(event)))
             if len(batch) >= _BATCH:
                 yield tuple(batch)
                 batch = []
     except SpecvizError as error:
-        batch.append(json.dumps({"refused": str(error)}))
+        batch.append(json.dumps({"refused": str(error), "code": error.code, "field": error.field, "lane": error.lane}))
     yield tuple(batch)
 
 
@@ -138,5 +137,5 @@ def cut_short(trace: list[Event]) -> list[Event]:
 def _step(text: str) -> Step:
     value = json.loads(text)
     if "refused" in value:
-        raise ContextError(value["refused"])
+        raise ContextError(value["refused"], code=value["code"], field=value["field"], lane=value["lane"])
     return event_from_json(value)

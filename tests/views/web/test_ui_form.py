@@ -7,20 +7,31 @@ from urllib.parse import parse_qsl
 import gradio as gr
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from specviz.catalogue.catalog import load_catalog
 from specviz.catalogue.presets import PATH, load_presets, presets
+from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import SpecvizError
 from specviz.core.settings import K_POLICIES, Settings
 from specviz.drafting import strategies
-from specviz.races.request import Limits
-from specviz.views.web.complaints import complaints
+from specviz.races.race_limits import Limits
 from specviz.views.web.controls import build_controls
-from specviz.views.web.form import SHARED, Form, LaneChoice, Offer, apply_preset
+from specviz.views.web.form import SHARED, Form, drafts_tree, with_fitting_k
+from specviz.views.web.form_check import form_errors, request_of
 from specviz.views.web.form_events import FormEvents
+from specviz.views.web.labels import worded
 from specviz.views.web.link import from_query, link, speaks, to_query
+from specviz.views.web.offer import Offer
 
 CATALOG = load_catalog()
+
+
+def lane_of(strategy, source=None, k=4, k_policy=None, **options):
+    """What the controls of a lane say."""
+    policy = {} if k_policy is None else {"k_policy": k_policy}
+    return DraftSpec(strategy, source, options, {"k": k, **policy})
 
 
 @pytest.fixture(scope="module")
@@ -29,49 +40,49 @@ def offer():
 
 
 def test_the_first_form_can_be_run_as_it_is(offer):
-    request = offer.first_form().request(offer.limits)
-    assert request.target == "embedded" and request.drafts == ("cascade:shape=chain,k=4",)
+    request = request_of(offer.first_form(), offer.limits)
+    assert request.target == "embedded" and request.drafts == (DraftSpec.parse("cascade:shape=chain,k=4"),)
 
 
 @pytest.mark.parametrize("name", presets())
 def test_every_preset_can_be_run_on_every_target_with_the_draft_that_its_words_speak_of(offer, name):
     for _, target in [*offer.targets(), ("", "path:/typed")]:
         form = replace(offer.first_form(), target=target, lanes=(offer.first_lane(target),))
-        form, expect = apply_preset(form, name, offer)
-        request = form.request(offer.limits)
+        form, expect = offer.with_preset(form, name)
+        request = request_of(form, offer.limits)
         assert request.prompt == presets()[name].prompt
-        way = next(way for way in presets()[name].ways if way.expect == expect)
-        assert request.drafts[0].startswith(way.draft) and request.drafts[0].endswith(f"k={way.k}")
+        draft = next(draft.spec for draft in presets()[name].drafts if draft.expect == expect)
+        assert replace(request.drafts[0], source=None) == draft
         assert len(expect) > 60
 
 
 def test_words_about_a_draft_model_come_with_one():
     for preset in presets().values():
-        for way in preset.ways:
-            takes_model = strategies()[way.draft].takes_model
-            assert takes_model == ("draft model" in re.sub("(no|any) draft model", "", way.expect)), (
+        for draft in preset.drafts:
+            takes_model = strategies()[draft.spec.strategy].takes_model
+            assert takes_model == ("draft model" in re.sub("(no|any) draft model", "", draft.expect)), (
                 preset.name,
-                way.draft,
+                draft.spec,
             )
-        assert not strategies()[preset.ways[-1].draft].takes_model, preset.name
+        assert not strategies()[preset.drafts[-1].spec.strategy].takes_model, preset.name
 
 
 def test_a_preset_drafts_with_the_pairs_model_where_there_is_one_and_without_one_where_there_is_none(offer):
     coder = CATALOG.model("qwen2.5-coder-1.5b").source
     form = replace(offer.first_form(), target=coder)
     draft = CATALOG.model("qwen2.5-coder-0.5b").source
-    assert apply_preset(form, "code", offer)[0].lanes == (LaneChoice("draft-model", draft, 5),)
-    assert apply_preset(offer.first_form(), "code", offer)[0].lanes[0].source == ""
+    assert offer.with_preset(form, "code")[0].lanes == (lane_of("draft-model", draft, 5),)
+    assert offer.with_preset(offer.first_form(), "code")[0].lanes[0].source is None
 
 
 def test_a_preset_keeps_the_draft_model_that_was_typed(offer):
-    form = replace(offer.first_form(), target="path:/a", lanes=(LaneChoice("draft-model", "path:/b", 2),))
-    assert apply_preset(form, "code", offer)[0].lanes == (LaneChoice("draft-model", "path:/b", 5),)
+    form = replace(offer.first_form(), target="path:/a", lanes=(lane_of("draft-model", "path:/b", 2),))
+    assert offer.with_preset(form, "code")[0].lanes == (lane_of("draft-model", "path:/b", 5),)
 
 
 def test_a_preset_leaves_the_other_lanes_and_races_none_against_itself(offer):
-    lanes = tuple(LaneChoice("prompt-lookup", k=k) for k in (3, 8, 16))
-    form, _ = apply_preset(replace(offer.first_form(), lanes=lanes), "quoting", offer)
+    lanes = tuple(lane_of("prompt-lookup", k=k) for k in (3, 8, 16))
+    form, _ = offer.with_preset(replace(offer.first_form(), lanes=lanes), "quoting")
     assert [lane.k for lane in form.lanes] == [8, 16]
 
 
@@ -83,16 +94,16 @@ def test_presets_cover_gains_losses_scripts_and_sampling():
 
 
 def test_a_preset_goes_back_to_greedy_unless_it_says_otherwise(offer):
-    hot, _ = apply_preset(offer.first_form(), "high temperature", offer)
+    hot, _ = offer.with_preset(offer.first_form(), "high temperature")
     assert hot.settings["temperature"] == 1.2
-    assert apply_preset(hot, "code", offer)[0].settings["temperature"] == 0
+    assert offer.with_preset(hot, "code")[0].settings["temperature"] == 0
 
 
 def test_a_preset_asks_for_no_more_tokens_than_the_machine_allows():
     profile = replace(CATALOG.profile("cpu-basic"), max_new_tokens=40)
     small = Offer(CATALOG, profile)
     assert small.first_form().settings["max_new_tokens"] == 40
-    assert small.cut(apply_preset(small.first_form(), "code", small)[0]).settings["max_new_tokens"] == 40
+    assert small.cut(small.with_preset(small.first_form(), "code")[0]).settings["max_new_tokens"] == 40
 
 
 def test_a_machine_whose_target_has_a_pair_begins_with_it():
@@ -103,7 +114,7 @@ def test_a_machine_whose_target_has_a_pair_begins_with_it():
 def test_a_target_with_a_known_pair_begins_with_its_draft(offer):
     target = CATALOG.model("qwen2.5-coder-1.5b").source
     draft = CATALOG.model("qwen2.5-coder-0.5b").source
-    assert offer.first_lane(target) == LaneChoice("draft-model", draft, 5)
+    assert offer.first_lane(target) == lane_of("draft-model", draft, 5)
     assert draft in [source for _, source in offer.models(target, "draft-model").choices]
 
 
@@ -131,23 +142,25 @@ def test_any_model_is_offered_as_draft_for_a_target_that_the_catalogue_lacks(off
 
 
 def test_a_profile_names_the_draft_to_begin_with_and_pairs_keep_theirs():
-    profile = replace(CATALOG.profile("local"), draft="prompt-lookup:max_ngram=5,k=7,k_policy=adaptive")
+    profile = replace(
+        CATALOG.profile("local"), draft=DraftSpec.parse("prompt-lookup:max_ngram=5,k=7,k_policy=adaptive")
+    )
     named = Offer(CATALOG, profile)
-    lane = LaneChoice("prompt-lookup", "", 7, (("max_ngram", 5),), "adaptive")
+    lane = lane_of("prompt-lookup", k=7, k_policy="adaptive", max_ngram=5)
     assert named.first_form().lanes == (lane,) and named.first_lane("path:/x") == lane
     assert named.first_lane(CATALOG.model("qwen2.5-coder-1.5b").source).strategy == "draft-model"
     assert named.first_lane(CATALOG.model("qwen2.5-3b").source) == lane
     own = replace(profile, target="qwen2.5-coder-1.5b")
     assert Offer(CATALOG, own).first_lane(CATALOG.model("qwen2.5-coder-1.5b").source) == lane
     # one whose draft no preset begins with opens on the first preset's prompt
-    odd = Offer(CATALOG, replace(profile, draft="early-exit"))
-    assert odd.first_form().lanes == (LaneChoice("early-exit", k=profile.k),) and odd.first_form().prompt
+    odd = Offer(CATALOG, replace(profile, draft=DraftSpec("early-exit")))
+    assert odd.first_form().lanes == (lane_of("early-exit", k=profile.k),) and odd.first_form().prompt
 
 
 def test_every_profile_names_a_draft_that_can_be_run():
     for profile in CATALOG.hardware.values():
         offered = Offer(CATALOG, profile)
-        assert complaints(offered.first_form(), offered.limits) == ()
+        assert form_errors(offered.first_form(), offered.limits) == ()
 
 
 def test_a_named_target_leads_the_list():
@@ -155,14 +168,14 @@ def test_a_named_target_leads_the_list():
 
 
 FORMS = [
-    Form("Hi", "embedded", (LaneChoice("prompt-lookup", k=3),), True, {n: getattr(Settings(), n) for n in SHARED}),
+    Form("Hi", "embedded", (lane_of("prompt-lookup", k=3),), True, {n: getattr(Settings(), n) for n in SHARED}),
     Form(
         "a & b = c?\n\n日本 👩‍👩‍👧 + %20 #",
         "path:/a b/c",
         (
-            LaneChoice("draft-model", "hub:a/b@main", 2, k_policy="confidence-0.3"),
-            LaneChoice("prompt-lookup", k=0, options=(("max_ngram", 5),)),
-            LaneChoice("token-recycling", k=16, options=(("shape", "tree"),)),
+            lane_of("draft-model", "hub:a/b@main", 2, k_policy="confidence-0.3"),
+            lane_of("prompt-lookup", k=0, max_ngram=5),
+            lane_of("token-recycling", k=16, shape="tree"),
         ),
         False,
         {
@@ -190,7 +203,7 @@ def test_a_link_says_all_that_the_form_says(form, offer):
 def test_a_link_may_say_little(offer):
     usual = offer.first_form()
     form = from_query("draft=prompt-lookup:k=2", usual)
-    assert form == replace(usual, lanes=(LaneChoice("prompt-lookup", k=2),))
+    assert form == replace(usual, lanes=(lane_of("prompt-lookup", k=2),))
 
 
 @pytest.mark.parametrize("query", ["draft=turbo", "temperature=hot", "max_new_tokens=0", "draft=prompt-lookup:k=x"])
@@ -225,13 +238,18 @@ def test_a_link_that_can_be_opened_is_given_away(offer):
         assert link(form, usual) == to_query(form)
 
 
+@given(st.text())
+def test_a_link_holds_any_path_and_any_prompt(offer, text):
+    usual = offer.first_form()
+    form = replace(usual, prompt=text, lanes=(lane_of("ngram-table", table=text or "x"),))
+    assert from_query(link(form, usual), usual) == form
+
+
 @pytest.mark.parametrize(
     "wrong, words",
     [
-        ({"lanes": (LaneChoice("prompt-lookup"), LaneChoice("prompt-lookup", k=None))}, "Draft 2: k is empty"),
-        ({"lanes": (LaneChoice("draft-model"),)}, "needs a draft model"),
-        ({"lanes": (LaneChoice("ngram-table", options=(("table", "/a,b"),)),)}, "."),
-        ({"lanes": (LaneChoice("ngram-table", options=(("table", "/a,order=2"),)),)}, "."),
+        ({"lanes": (lane_of("prompt-lookup"), lane_of("prompt-lookup", k=None))}, "Draft 2: k is empty"),
+        ({"lanes": (lane_of("draft-model"),)}, "no model is chosen"),
         ({"max_new_tokens": None}, "max_new_tokens must be a number"),
     ],
 )
@@ -292,20 +310,20 @@ WRONG = [
     ({"prompt": " "}, "The prompt is empty; type at least one word."),
     ({"target": ""}, "No target is chosen; pick one from the list or type a source such as hub:ID."),
     ({"target": "SmolLM2"}, "Target: 'SmolLM2' is not a source of weights. "),
-    ({"lanes": (LaneChoice("draft-model"),)}, "Draft model: no model is chosen; "),
-    ({"lanes": (LaneChoice("draft-model", "x"),)}, "Draft model: 'x' is not a source of weights. "),
-    ({"lanes": (LaneChoice("prompt-lookup", k=65),)}, "Draft: k must lie between 0 and 64; 65 does not."),
-    ({"lanes": (LaneChoice("prompt-lookup", k=None),)}, "Draft: k is empty; 0 decodes as standard."),
+    ({"lanes": (lane_of("draft-model"),)}, "Draft model: no model is chosen; "),
+    ({"lanes": (lane_of("draft-model", "x"),)}, "Draft model: 'x' is not a source of weights. "),
+    ({"lanes": (lane_of("prompt-lookup", k=65),)}, "Draft: k must lie between 0 and 64; 65 does not."),
+    ({"lanes": (lane_of("prompt-lookup", k=None),)}, "Draft: k is empty; 0 decodes as standard."),
     (
-        {"lanes": (LaneChoice("prompt-lookup"), LaneChoice("prompt-lookup", options=(("max_ngram", 99),)))},
+        {"lanes": (lane_of("prompt-lookup"), lane_of("prompt-lookup", max_ngram=99))},
         "Draft 2: The option max_ngram must lie between 1 and 16; 99 does not.",
     ),
     (
-        {"lanes": (LaneChoice("prompt-lookup"), LaneChoice("prompt-lookup"))},
+        {"lanes": (lane_of("prompt-lookup"), lane_of("prompt-lookup"))},
         "Draft and Draft 2 are the same; give one of them another k or option, or remove it.",
     ),
     (
-        {"lanes": (LaneChoice("prompt-lookup", k_policy="confidence-9"),)},
+        {"lanes": (lane_of("prompt-lookup", k_policy="confidence-9"),)},
         "Draft: the level of 'confidence' must lie between 0.0 and 1.0; 9.0 does not.",
     ),
     ({"max_new_tokens": 0}, "New tokens must lie between 1 and 8192; 0 does not."),
@@ -325,15 +343,15 @@ def filled(form, wrong):
 
 @pytest.mark.parametrize(("wrong", "words"), WRONG)
 def test_a_wrong_field_is_refused_by_its_label(wrong, words, offer):
-    said = complaints(filled(offer.first_form(), wrong), Limits())
+    said = [worded(error) for error in form_errors(filled(offer.first_form(), wrong), Limits())]
     assert len(said) == 1 and said[0].startswith(words)
 
 
 def test_all_that_is_wrong_is_told_at_once_a_line_each(offer):
-    lanes = (LaneChoice("prompt-lookup", k=-1, options=(("max_ngram", 0),)), LaneChoice("draft-model"))
+    lanes = (lane_of("prompt-lookup", k=-1, max_ngram=0), lane_of("draft-model"))
     fields = {"prompt": "", "target": "x", "lanes": lanes, "max_new_tokens": 0, "temperature": 99, "seed": 0.5}
     with pytest.raises(SpecvizError) as refusal:
-        filled(offer.first_form(), fields).request(Limits())
+        request_of(filled(offer.first_form(), fields), Limits())
     heads = ("The prompt", "Target:", "Draft: k", "Draft: The option max_ngram", "Draft model 2:")
     lines = str(refusal.value).split("\n")
     for line, head in zip(lines, (*heads, "New tokens", "Temperature", "Seed"), strict=True):
@@ -341,26 +359,26 @@ def test_all_that_is_wrong_is_told_at_once_a_line_each(offer):
 
 
 def test_a_form_that_can_be_run_has_nothing_said_against_it(offer):
-    assert complaints(offer.first_form(), offer.limits) == ()
+    assert form_errors(offer.first_form(), offer.limits) == ()
 
 
 def test_a_machine_says_how_much_it_writes_and_what_it_offers():
     space = Offer(CATALOG, CATALOG.profile("cpu-basic"))
-    said = complaints(filled(space.first_form(), {"max_new_tokens": 257, "target": "path:/etc"}), space.limits)
+    wrong = {"max_new_tokens": 257, "target": "path:/etc"}
+    said = map(worded, form_errors(filled(space.first_form(), wrong), space.limits))
     assert [line.split(";")[0].split(" names")[0] for line in said] == [
         "Target: 'path:/etc'",
-        "This machine writes at most 256 new tokens a lane",
+        "This machine writes at most 256 new tokens per lane",
     ]
 
 
 def test_every_lane_that_is_added_can_be_told_from_the_others(offer):
     events = FormEvents(None, offer, offer.first_form(), None, None)
     for k in (0, 1, 16, 32, 33, 64, None):
-        form = replace(offer.first_form(), lanes=(LaneChoice("prompt-lookup", k=k),))
+        form = replace(offer.first_form(), lanes=(lane_of("prompt-lookup", k=k),))
         for _ in range(2):
             form = replace(form, lanes=(*form.lanes, events._another(form)))
-        arguments = [lane.argument for lane in form.lanes]
-        assert len(set(arguments)) == 3
+        assert len(set(form.lanes)) == 3
         assert all(0 < lane.k <= 64 for lane in form.lanes[1:])
 
 
@@ -392,9 +410,13 @@ def test_what_the_controls_are_written_they_read_back(offer):
 
 
 def test_k_counts_nodes_where_the_draft_is_a_tree_and_a_tree_has_a_few(offer):
-    tree = LaneChoice("token-recycling", k=4, options=(("shape", "tree"),))
-    assert tree.tree and not LaneChoice("token-recycling").tree and not LaneChoice("prompt-lookup").tree
-    assert (tree.fitted.k, replace(tree, k=9).fitted.k, LaneChoice("prompt-lookup", k=3).fitted.k) == (16, 9, 3)
+    tree = lane_of("token-recycling", k=4, shape="tree")
+    assert [drafts_tree(one) for one in (tree, lane_of("token-recycling"), lane_of("prompt-lookup"))] == [
+        True,
+        False,
+        False,
+    ]
+    assert [with_fitting_k(one).k for one in (tree, tree.with_k(9), lane_of("prompt-lookup", k=3))] == [16, 9, 3]
     form = replace(offer.first_form(), lanes=(tree,))
     controls = _built(offer, form)
     lane = controls.lanes[0]

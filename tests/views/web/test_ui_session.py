@@ -7,6 +7,7 @@ import pytest
 from support import tiny_checkpoints
 
 from specviz.catalogue.catalog import load_catalog
+from specviz.catalogue.model_loader import CatalogueLoader
 from specviz.core.errors import LoadError
 from specviz.metrics import summarize
 from specviz.races.request import make_request
@@ -21,7 +22,7 @@ HZ = 50.0
 
 @pytest.fixture(scope="module")
 def store():
-    return ModelStore(load_catalog(), "cpu", "float32")
+    return ModelStore(CatalogueLoader(load_catalog(), "cpu", "float32"))
 
 
 @pytest.fixture(scope="module")

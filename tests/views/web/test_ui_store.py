@@ -8,6 +8,7 @@ import pytest
 from support import tiny_checkpoints
 
 from specviz.catalogue.catalog import load_catalog
+from specviz.catalogue.model_loader import CatalogueLoader
 from specviz.core.errors import LoadError
 from specviz.views.web.model_store import ModelStore
 
@@ -22,7 +23,7 @@ def sources(tmp_path_factory):
 
 
 def store(budget=None, **options):
-    return ModelStore(CATALOG, "cpu", "float32", budget, **options)
+    return ModelStore(CatalogueLoader(CATALOG, "cpu", "float32", **options), budget)
 
 
 def test_a_model_is_loaded_once_however_many_ask(sources):

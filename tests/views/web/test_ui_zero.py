@@ -7,6 +7,7 @@ import pytest
 from support import tiny_checkpoints
 
 from specviz.catalogue.catalog import load_catalog
+from specviz.catalogue.model_loader import CatalogueLoader
 from specviz.core.errors import ContextError
 from specviz.races.request import make_request
 from specviz.traces import LaneFinished, RaceFinished, RaceStarted, Reason, RoundDone
@@ -48,7 +49,7 @@ def target(tmp_path_factory):
 
 @pytest.fixture
 def store(one_thread):
-    return ModelStore(CATALOG, "cpu", "float32")
+    return ModelStore(CatalogueLoader(CATALOG, "cpu", "float32"))
 
 
 def ask(target, tokens=12, drafts=("prompt-lookup:k=4",)):

@@ -28,6 +28,7 @@ from specviz.views.terminal.recorder import Recorder
 from specviz.views.terminal.show import show
 
 if TYPE_CHECKING:
+    from specviz.catalogue.model_loader import CatalogueLoader
     from specviz.models import LanguageModel
 
 _MAX_PROMPT_BYTES = 1_000_000
@@ -69,23 +70,15 @@ def _race(arguments: argparse.Namespace, interrupt: Interrupt) -> Iterator[Event
     """The events of the race that the arguments describe; what can be refused without a model is refused first."""
     settings, text = settings_from(arguments), _text(arguments)
     # imported here so that --help and replay load no torch
-    from specviz.races.lanes import make_lanes, parse_drafts
-    from specviz.races.prompts import check_text, make_prompt
-    from specviz.races.racing import race
+    from specviz.catalogue.model_loader import catalogue_loader
+    from specviz.races.lanes import read_drafts
+    from specviz.races.request import RaceRequest, checked_target
 
-    check_text(text)
-    drafts = parse_drafts(arguments.draft)
-    longest = max(lane.max_new_tokens for lane in (settings, *(draft.settings_in(settings) for draft in drafts)))
-    target = _load(_target(arguments), arguments.device, arguments.dtype)
-    prompt = make_prompt(target, text, chat=arguments.chat, max_new_tokens=longest)
-    lanes = make_lanes(
-        target,
-        drafts,
-        settings,
-        lambda source: _load(source, str(target.device), arguments.dtype),
-        note=" ".join(prompt.notes) or None,
+    request = RaceRequest(
+        text, read_drafts(arguments.draft), checked_target(_target(arguments)), settings, arguments.chat
     )
-    yield from race(lanes, prompt.ids, prompt=text, chat=prompt.chat, cancelled=lambda: interrupt.asked)
+    loader = catalogue_loader(arguments.device, arguments.dtype)
+    yield from request.events(lambda source: _load(loader, source), cancelled=lambda: interrupt.asked)
 
 
 def _target(arguments: argparse.Namespace) -> str:
@@ -106,19 +99,12 @@ class _Announcer:
             print("Measuring what a target pass costs by its width ...", file=sys.stderr, flush=True)
 
 
-def _load(source: str, device: str, dtype: str) -> LanguageModel:
-    from specviz.catalogue.catalog import load_catalog
-    from specviz.sources import TerminalBar, normalise
-    from specviz.sources.loader import load
+def _load(loader: CatalogueLoader, source: str) -> LanguageModel:
+    from specviz.sources import TerminalBar
 
     _quieten()
-    source = normalise(source)
-    known = load_catalog().model_of(source)
-    bar = TerminalBar(sys.stderr)
-    try:
-        return load(source, device, dtype, progress=bar, fallback=known.fallback if known else None)
-    finally:
-        bar.close()
+    with contextlib.closing(TerminalBar(sys.stderr)) as bar:
+        return loader.load(source, bar)
 
 
 def _quieten() -> None:

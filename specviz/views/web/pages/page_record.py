@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from specviz.views.web.form import Offer
 from specviz.views.web.model_store import ModelStore
+from specviz.views.web.offer import Offer
 from specviz.views.web.running import Runner
 
 

@@ -14,10 +14,10 @@ import gradio as gr
 from specviz.views.web.controls import build_controls
 from specviz.views.web.device_line import device_line
 from specviz.views.web.figures_panel import Report, build_report
-from specviz.views.web.form import Offer
 from specviz.views.web.form_events import LIGHT, FormEvents
 from specviz.views.web.gallery_events import build_gallery, first_value, wire_gallery
 from specviz.views.web.model_store import ModelStore
+from specviz.views.web.offer import Offer
 from specviz.views.web.pages.page_record import Page, PageContext
 from specviz.views.web.race_view.component import RaceView
 from specviz.views.web.run_events import RunEvents
