@@ -1,7 +1,7 @@
 // The live curves, in SVG: tokens against the clock, acceptance, forward passes, where the time goes. Each is a pure
 // function of the running sums at the states shown, sampled, so that it costs the same at any length of the run.
 import { el, setText } from './dom.js';
-import { laneAt } from './state.js';
+import { alphaAt, laneAt, passesPerToken } from './state.js';
 import { shortName, title } from './names.js';
 import { clip, percent, seconds } from './words.js';
 
@@ -169,8 +169,7 @@ class AcceptanceChart extends Chart {
     }
     drafting.forEach((lane) => {
       const { rounds } = states[lane.index];
-      const alpha = lane.sums.accepted[rounds] / lane.sums.tested[rounds];
-      const value = Number.isFinite(alpha) ? alpha.toFixed(2) : '–';
+      const value = alphaAt(lane, rounds)?.toFixed(2) ?? '–';
       keys.push(
         several ? [`line lane-${lane.index}`, `${shortName(lane)}: α ${value}`] : ['line', `α so far ${value}`],
       );
@@ -187,7 +186,6 @@ class AcceptanceChart extends Chart {
     const rows = [];
     trace.lanes.filter((lane) => lane.speculative).forEach((lane) => {
       for (let i = 0; i < states[lane.index].rounds; i += 1) {
-        const alpha = lane.sums.accepted[i + 1] / lane.sums.tested[i + 1];
         const round = (name) => lane.sums[name][i + 1] - lane.sums[name][i];
         rows.push([
           shortName(lane),
@@ -195,7 +193,7 @@ class AcceptanceChart extends Chart {
           round('drafted'),
           round('depth'),
           round('accepted'),
-          Number.isFinite(alpha) ? alpha.toFixed(3) : '–',
+          alphaAt(lane, i + 1)?.toFixed(3) ?? '–',
         ]);
       }
     });
@@ -250,8 +248,8 @@ function alphaLine(lane, rounds) {
   const points = [];
   for (let i = step; i < rounds + step; i += step) {
     const at = Math.min(i, rounds);
-    if (!lane.sums.tested[at]) continue;
-    const alpha = lane.sums.accepted[at] / lane.sums.tested[at];
+    const alpha = alphaAt(lane, at);
+    if (alpha === null) continue;
     points.push(points.length ? 'L' : 'M', ((at - 0.5) * scale).toFixed(1), y(alpha).toFixed(1));
   }
   return points.join(' ');
@@ -286,7 +284,7 @@ class PassesChart extends Chart {
 }
 
 function passLines(trace, states) {
-  const each = (count, at) => (at.kept ? (count / at.kept).toFixed(2) : '–');
+  const each = (count, at) => passesPerToken(at, count)?.toFixed(2) ?? '–';
   return trace.lanes.flatMap((lane, i) => {
     const at = states[i];
     const name = lane.speculative ? `target, ${shortName(lane)}` : title(lane);

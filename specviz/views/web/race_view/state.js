@@ -2,7 +2,10 @@
 // sums), and so does asking for a state (binary search). Knows nothing of the page.
 import { SETTINGS } from './records.js';
 
-const COUNTS = [
+/** @import { Event, Header, LaneFinished, LaneInfo, LaneStarted, ModelInfo } from './records.js' */
+/** @import { Kind, Round, Token, Verdict } from './records.js' */
+
+const COUNTS = /** @type {const} */ ([
   'kept',
   'accepted',
   'tested',
@@ -14,18 +17,69 @@ const COUNTS = [
   'draft',
   'verify',
   'other',
-];
+]);
 // Times travel in microseconds: sums of rounded parts may miss a boundary by a few of them.
 const SLACK = 5e-6;
+// Before a lane has done so many rounds, its rate says little.
+const FEWEST_ROUNDS = 3;
 
-// One lane's rounds with their clock and running sums; sums[name][i] is the total of the first i rounds.
+/**
+ * What rounds add up to: kept, accepted, tested and drafted tokens, depths drafted, rounds that drafted, passes of both
+ * models, and the seconds of each part.
+ * @typedef {Record<typeof COUNTS[number], number>} Counts
+ */
+
+/**
+ * A lane at time t: the rounds that have ended, where the next one is, and what the ended ones add up to.
+ * @typedef {Counts & {t: number, rounds: number, phase: Phase, clock: number, finished: boolean}} LaneState
+ */
+
+/**
+ * 'pending': drafted, and in the target's pass; 'idle': no round spans the time.
+ * @typedef {'drafting' | 'pending' | 'idle'} Phase
+ */
+
+/**
+ * A token of a round as it is read; `slot` is its index among the drafts, -1 for the target's own.
+ * @typedef {{token: Token, status: Status, slot: number}} Item
+ */
+
+/** @typedef {Verdict | Kind} Status */
+
+/** One lane's rounds with their clock and running sums; sums[name][i] is the total of the first i rounds. */
 export class Lane {
-  constructor(info, index) {
-    Object.assign(this, { info, index, name: info.name, settings: { ...SETTINGS, ...info.settings } });
-    Object.assign(this, { rounds: [], starts: [], draftEnds: [], ends: [], started: null, finish: null });
-    // `tree`: it drafts alternatives, by its option or by a round that did; `sourced`: its drafts name their sources.
-    Object.assign(this, { tree: info.options?.shape === 'tree', sourced: false });
-    this.sums = Object.fromEntries(COUNTS.map((name) => [name, [0]]));
+  /** @type {Round[]} */
+  rounds = [];
+  /** @type {number[]} */
+  starts = [];
+  /** @type {number[]} */
+  draftEnds = [];
+  /** @type {number[]} */
+  ends = [];
+  /** @type {LaneStarted | null} */
+  started = null;
+  /** @type {LaneFinished | null} */
+  finish = null;
+  /** Whether its drafts name their sources. */
+  sourced = false;
+  /** A name that tells it from the others in a few characters. */
+  short = '';
+
+  /**
+   * @param {LaneInfo} info
+   * @param {number} index
+   * @param {ModelInfo} target
+   */
+  constructor(info, index, target) {
+    this.info = info;
+    this.index = index;
+    this.target = target;
+    this.name = info.name;
+    this.settings = { ...SETTINGS, ...info.settings };
+    // It drafts alternatives, by its option or by a round that did.
+    this.tree = info.options?.shape === 'tree';
+    const sums = Object.fromEntries(COUNTS.map((name) => [name, [0]]));
+    this.sums = /** @type {Record<keyof Counts, number[]>} */ (sums);
   }
 
   get speculative() {
@@ -33,9 +87,10 @@ export class Lane {
   }
 
   get end() {
-    return this.ends.length ? this.ends[this.ends.length - 1] : 0;
+    return this.ends[this.ends.length - 1] ?? 0;
   }
 
+  /** @param {Round} round */
   append(round) {
     const start = round.start_seconds ?? this.end;
     const draft = round.draft_seconds ?? 0;
@@ -53,65 +108,101 @@ export class Lane {
   }
 }
 
-// A whole race as it has arrived: the lanes, and the events as a trace file has them.
+/** A whole race as it has arrived: the lanes, and the events as a trace file has them. */
 export class Trace {
-  constructor() {
-    Object.assign(this, { header: null, lanes: [], events: [], summary: null, finished: false, cancelled: false });
-    this.byName = new Map();
-  }
+  /** @type {Header | null} */
+  header = null;
+  /** @type {Lane[]} */
+  lanes = [];
+  /** @type {Map<string, Lane>} */
+  byName = new Map();
+  /** @type {Event[]} */
+  events = [];
+  /** @type {Record<string, any> | null} */
+  summary = null;
+  finished = false;
+  cancelled = false;
 
+  /** @param {Event} event */
   append(event) {
     this.events.push(event);
-    const lane = this.byName.get(event.lane);
     if (event.event === 'RaceStarted') this.start(event.header);
     else if (event.event === 'RaceFinished') Object.assign(this, { finished: true, cancelled: !!event.cancelled });
-    else if (event.event === 'RoundDone' && lane) lane.append(event.round);
-    else if (event.event === 'LaneStarted' && lane) lane.started = event;
-    else if (event.event === 'LaneFinished' && lane) lane.finish = event;
-    else if (event.event === 'Calibrated' && this.header) this.header.curve = event.curve;
+    else if (event.event === 'RoundDone') this.byName.get(event.lane)?.append(event.round);
+    else if (event.event === 'Calibrated') this.calibrate(event.curve);
+    else {
+      const lane = this.byName.get(event.lane);
+      if (lane && event.event === 'LaneStarted') lane.started = event;
+      if (lane && event.event === 'LaneFinished') lane.finish = event;
+    }
   }
 
+  /** @param {Header} header */
   start(header) {
     this.header = { ...header };
-    this.lanes = header.lanes.map((info, index) => new Lane(info, index));
-    this.lanes.forEach((lane) => {
-      lane.target = header.target;
-      this.byName.set(lane.name, lane);
-    });
+    this.lanes = header.lanes.map((info, index) => new Lane(info, index, header.target));
+    this.byName = new Map(this.lanes.map((lane) => [lane.name, lane]));
+  }
+
+  /** @param {Header['curve']} curve */
+  calibrate(curve) {
+    if (this.header) this.header.curve = curve;
   }
 
   get sequential() {
     return this.header?.mode === 'sequential';
   }
 
-  // The latest moment on any lane's clock.
+  /** The latest moment on any lane's clock. */
   get end() {
     return Math.max(0, ...this.lanes.map((lane) => lane.end));
   }
 }
 
-// The moment that every unfinished lane has reached; the end once all have finished.
+/**
+ * The moment that every unfinished lane has reached; the end once all have finished.
+ * @param {Trace} trace
+ */
 export function raceClock(trace) {
   const open = trace.lanes.filter((lane) => !lane.finish);
   return open.length ? Math.min(...open.map((lane) => lane.end)) : trace.end;
 }
 
-// What a lane had at time t: `rounds` have ended; `phase` says where the next one is. Pure.
+/**
+ * What a lane had at a time: all rounds that had ended. Pure.
+ * @param {Lane} lane
+ * @param {number} t seconds on the lane's clock
+ * @returns {LaneState}
+ */
 export function laneAt(lane, t) {
   const rounds = countUpTo(lane.ends, t + SLACK);
-  const at = { t, rounds, phase: phaseAt(lane, rounds, t), clock: Math.min(t, lane.end) };
-  for (const name of COUNTS) at[name] = lane.sums[name][rounds];
-  at.finished = !!lane.finish && rounds === lane.rounds.length;
-  return at;
+  const counts = Object.fromEntries(COUNTS.map((name) => [name, lane.sums[name][rounds]]));
+  return {
+    .../** @type {Counts} */ (counts),
+    t,
+    rounds,
+    phase: phaseAt(lane, rounds, t),
+    clock: Math.min(t, lane.end),
+    finished: !!lane.finish && rounds === lane.rounds.length,
+  };
 }
 
-// 'drafting', 'pending' (drafted, in the target's pass), or 'idle' where no round spans t.
+/**
+ * @param {Lane} lane
+ * @param {number} rounds that have ended
+ * @param {number} t
+ * @returns {Phase}
+ */
 function phaseAt(lane, rounds, t) {
   if (rounds >= lane.rounds.length || lane.starts[rounds] > t + SLACK) return 'idle';
   return t + SLACK >= lane.draftEnds[rounds] ? 'pending' : 'drafting';
 }
 
-// How many of the ascending values are <= limit.
+/**
+ * How many of the ascending values are <= limit.
+ * @param {number[]} values
+ * @param {number} limit
+ */
 export function countUpTo(values, limit) {
   let low = 0;
   let high = values.length;
@@ -123,7 +214,11 @@ export function countUpTo(values, limit) {
   return low;
 }
 
-// A round's share in the running sums. Tested counts corrections, not rejections: in a tree they differ.
+/**
+ * A round's share in the running sums. Tested counts corrections, not rejections: in a tree they differ.
+ * @param {Round} round
+ * @returns {Counts}
+ */
 export function countRound(round) {
   const accepted = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
   const correction = round.target?.kind === 'correction' ? 1 : 0;
@@ -143,50 +238,96 @@ export function countRound(round) {
   };
 }
 
-// Whether anything was drafted in a round; a served round may say only by its own token.
+/**
+ * Whether anything was drafted in a round; a served round may say only by its own token.
+ * @param {Round} round
+ */
 export function hasDraft(round) {
   if (round.drafted !== undefined && round.drafted !== null) return round.drafted > 0;
   return round.drafts.length > 0 || (!!round.target && round.target.kind !== 'standard');
 }
 
-// The index of the draft that a draft follows, -1 for the context.
+/**
+ * The index of the draft that a draft follows, -1 for the context.
+ * @param {Round} round
+ * @param {number} slot
+ */
 export function parentOf(round, slot) {
   const parent = round.drafts[slot].parent ?? slot - 1;
   return parent < slot ? parent : -1;
 }
 
-// How deep each drafted token stands: 1 after the context, 2 after one drafted token, and so on.
+/**
+ * How deep each drafted token stands: 1 after the context, 2 after one drafted token, and so on.
+ * @param {Round} round
+ */
 export function depthsOf(round) {
+  /** @type {number[]} */
   const depths = [];
   round.drafts.forEach((_, slot) => depths.push((depths[parentOf(round, slot)] ?? 0) + 1));
   return depths;
 }
 
-// How deep the deepest stands, 0 where nothing was drafted.
+/**
+ * How deep the deepest stands, 0 where nothing was drafted.
+ * @param {Round} round
+ */
 export const depthOf = (round) => depthsOf(round).reduce((deepest, depth) => Math.max(deepest, depth), 0);
 
-// Whether the draft branches; a tree of one branch is a chain.
+/**
+ * Whether the draft branches; a tree of one branch is a chain.
+ * @param {Round} round
+ */
 export const isTree = (round) => round.drafts.some((_, slot) => parentOf(round, slot) !== slot - 1);
 
-// A round's tokens in the order of reading: accepted drafts (in a tree: down the path taken), rejected, untested, the
-// target's own. `slot` is the index among the drafts, -1 for the target's.
+/**
+ * A round's tokens in the order of reading: accepted drafts (in a tree: down the path taken), rejected, untested, the
+ * target's own.
+ * @param {Round} round
+ * @returns {Item[]}
+ */
 export function roundItems(round) {
   const drafts = round.drafts.map((draft, slot) => ({ token: draft.token, status: draft.verdict, slot }));
+  /** @param {Verdict} status */
   const of = (status) => drafts.filter((item) => item.status === status);
-  const items = [...of('accepted'), ...of('rejected'), ...of('untested')];
-  if (round.target) items.push({ token: round.target.token, status: round.target.kind, slot: -1 });
-  return items;
+  const own = round.target ? [{ token: round.target.token, status: round.target.kind, slot: -1 }] : [];
+  return [...of('accepted'), ...of('rejected'), ...of('untested'), ...own];
 }
 
+/** @param {Status} status */
 export const isKept = (status) => status !== 'rejected' && status !== 'untested';
 
-// Tokens a second at a state, or null while too little has happened to mean anything.
+/**
+ * Tokens per second at a state, or null while too little has happened to mean anything.
+ * @param {LaneState} at
+ */
 export function rateAt(at) {
-  return at.rounds >= 3 && at.clock > 0 ? at.kept / at.clock : null;
+  return at.rounds >= FEWEST_ROUNDS && at.clock > 0 ? at.kept / at.clock : null;
 }
 
-// Kept tokens a second of a lane over the standard lane's; null while either has none.
+/**
+ * A lane's tokens per second over the standard lane's; null while either has none.
+ * @param {LaneState} standard
+ * @param {LaneState} at
+ */
 export function ratioAt(standard, at) {
   const [base, rate] = [rateAt(standard), rateAt(at)];
   return base && rate ? rate / base : null;
 }
+
+/**
+ * Accepted over tested tokens of a lane's first rounds; null where none was tested.
+ * @param {Lane} lane
+ * @param {number} rounds
+ */
+export function alphaAt(lane, rounds) {
+  const tested = lane.sums.tested[rounds];
+  return tested ? lane.sums.accepted[rounds] / tested : null;
+}
+
+/**
+ * Passes of a model per kept token; null before there is one.
+ * @param {LaneState} at
+ * @param {number} passes
+ */
+export const passesPerToken = (at, passes) => (at.kept ? passes / at.kept : null);

@@ -1,39 +1,32 @@
-"""The view's pure JavaScript, run in a browser: the decoder against Python's, the state at t against the records."""
+"""The view's pure JavaScript, run in deno: the decoder against Python's, the state at t against the records."""
 
 import json
 from dataclasses import asdict
 
 import pytest
+from support.deno_kit import Modules
 from support.synthetic_race import race_events
 from test_plots import ALIKE, alike, named
 
 from specviz import metrics
 from specviz.core.settings import Settings
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Verdict, event_to_json
-from specviz.views.web.race_view.bundle import script
 from specviz.views.web.race_view.wire import Decoder, Encoder, dumps
 
-pytestmark = pytest.mark.browser
 
-EXPORTS = "FIELDS, SETTINGS, VERDICTS, KINDS, Decoder, Receiver, Trace, raceClock, laneAt, countUpTo, roundItems"
-EXPORTS += (
-    ", niceSpan, niceCount, toJsonl, fromJsonl, explain, keepChance, percent, seconds, rate, rateAt, times, hasDraft"
-    ", nameLanes, shortName, subtitle, guessedBy"
-)
-
-
-@pytest.fixture
-def modules(page):
-    """A page in which `M` holds what the modules export."""
-    page.goto("about:blank")
-    body = script().replace("return mount(root, host, STYLE);", f"return {{ {EXPORTS} }};")
-    page.evaluate(f"() => {{ {body} window.M = specvizRaceView(); }}")
-    return page
+@pytest.fixture(scope="module")
+def modules():
+    """`evaluate(code, argument)` on what the modules export, as `M`."""
+    modules = Modules()
+    yield modules
+    modules.close()
 
 
-def trace_in(page, events):
+def trace_in(modules, events):
     text = json.dumps([event_to_json(event) for event in events])
-    page.evaluate("text => { window.T = new M.Trace(); JSON.parse(text).forEach(event => T.append(event)); }", text)
+    modules.evaluate(
+        "text => { globalThis.T = new M.Trace(); JSON.parse(text).forEach(event => T.append(event)); }", text
+    )
 
 
 def test_defaults_are_those_of_the_records(modules):
