@@ -2,7 +2,9 @@
 
 import pytest
 
+from specviz.catalogue.catalog import load_catalog
 from specviz.catalogue.gallery import recordings
+from specviz.drafting import checked
 from specviz.metrics import summarize
 from specviz.traces import RaceFinished, RaceStarted
 
@@ -43,3 +45,11 @@ def test_one_wins_one_loses_and_says_why():
 def test_the_japanese_text_has_no_broken_characters():
     for summary in summarize(recordings()["japanese"].events()).values():
         assert "\ufffd" not in summary.text and any(ord(character) > 0x3000 for character in summary.text)
+
+
+def test_every_draft_that_a_data_file_names_can_run():
+    profiles = [profile for profile in load_catalog().hardware.values() if profile.draft]
+    named = [draft for recording in recordings().values() for draft in recording.drafts]
+    assert profiles and named
+    for draft in (*named, *(profile.draft for profile in profiles)):
+        assert checked(draft) == draft

@@ -48,7 +48,7 @@ def test_a_draft_runs_at_every_k_unless_it_names_its_own():
         ("prompt-lookup:k=8", "prompt-lookup", 8),
         ("early-exit:layers=1,k=2", "early-exit:layers=1", 2),
         ("early-exit:layers=1,k=8", "early-exit:layers=1", 8),
-        ("early-exit:k=3,layers=1", "early-exit:layers=1", 3),
+        ("early-exit:layers=1,k=3", "early-exit:layers=1", 3),
     ]
     own = ["prompt-lookup:k=4", "prompt-lookup:max_ngram=2,k=4", "prompt-lookup:max_ngram=2,k=4,min_ngram=2"]
     assert [entry.draft for entry in make_entries(own, ["5"])] == [

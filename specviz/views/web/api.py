@@ -3,7 +3,9 @@
 They run what the page and the command line run: the same arguments and seed give the same counts.
 """
 
+import contextlib
 import inspect
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
@@ -31,19 +33,20 @@ def add_api(offer: Offer, runner: Runner, **queueing: Any) -> None:
 
     @_asking(ask, list)
     def race(*values: Any, **named: Any) -> Iterator[_Message]:
-        """Race standard decoding against a lane for each draft; streams lists of the trace's events, an object each.
+        """Race standard decoding against one lane per draft; streams lists of the trace's events, one object per event.
 
-        A list holds what happened since the last one, four times a second: each message takes time from the race.
-        `drafts` are written as on the command line: "prompt-lookup:k=8", "draft-model=hub:ID:k=4".
+        A list comes four times a second and holds what happened since the last one. `drafts` are spelt as on the
+        command line: "prompt-lookup:k=8", "draft-model=hub:ID:k=4". The message of an error is a sentence; its title
+        is a JSON object with "code", "field" and "lane".
         """
-        with _InWords():
+        with _refusals():
             for events in _batches(runner, ask(*values, **named)):
                 yield _Message([event_to_json(event) for event in events])
 
     @_asking(ask, dict)
     def summary(*values: Any, **named: Any) -> dict:
-        """Race as `/race` does; returns every number of each lane, by its name, and the settings."""
-        with _InWords():
+        """Race as `/race` does; returns every number of each lane by its name, and the settings."""
+        with _refusals():
             request = ask(*values, **named)
             return _summary(request, chain.from_iterable(_batches(runner, request)))
 
@@ -87,7 +90,7 @@ def _asker(offer: Offer) -> Ask:
             "telemetry": telemetry,
         }
         if not isinstance(chat, bool):
-            raise InputError(f"chat must be true or false, not {chat!r}.")
+            raise InputError(f"must be true or false, not {chat!r}.", subject="chat", code="not-a-truth", field="chat")
         return make_request(prompt, drafts, target or offer.target, settings, chat, offer.limits)
 
     return ask
@@ -111,15 +114,14 @@ class _Message(RootModel[list[dict]]):
     """
 
 
-class _InWords:
-    """A refusal reaches the client as its sentence."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, SpecvizError):
-            raise gr.Error(str(error), print_exception=False) from error
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """A refusal reaches the client as its sentence; code, field and lane travel in the title, which Gradio sends along."""
+    try:
+        yield
+    except SpecvizError as error:
+        facts = {"code": error.code, "field": error.field, "lane": error.lane}
+        raise gr.Error(str(error), title=json.dumps(facts), print_exception=False) from error
 
 
 def _batches(runner: Runner, request: RaceRequest) -> Iterator[list[Event]]:

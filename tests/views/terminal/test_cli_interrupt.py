@@ -80,7 +80,9 @@ def test_ctrl_c_while_the_curve_is_measured_keeps_the_finished_lanes(target, tmp
 
 
 def test_ctrl_c_while_a_model_loads_ends_at_once(target, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("specviz.sources.loader.load", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(
+        "specviz.catalogue.model_loader.CatalogueLoader.load", lambda *_, **__: signal.raise_signal(signal.SIGINT)
+    )
     assert main(race_arguments(target, tmp_path / "run.jsonl")) == 130
     assert capsys.readouterr() == ("", "Stopped before the race began.\n")
     assert not (tmp_path / "run.jsonl").exists()

@@ -106,6 +106,24 @@ def test_what_cannot_run_comes_back_as_a_sentence_and_the_app_goes_on(client, wr
     assert len(race(client, max_new_tokens=2)) > 3
 
 
+@pytest.mark.parametrize(
+    ("wrong", "facts"),
+    [
+        ({"temperature": 11}, {"code": "out-of-range", "field": "temperature", "lane": None}),
+        (
+            {"drafts": ["none", "early-exit:layers=x"]},
+            {"code": "wrong-type", "field": "draft.options.layers", "lane": 2},
+        ),
+        ({"prompt": "cat " * 3000}, {"code": "too-long", "field": "prompt", "lane": None}),
+    ],
+)
+def test_a_refusal_tells_a_program_its_code_and_field(client, wrong, facts):
+    for endpoint in ("/race", "/summary"):
+        with pytest.raises(AppError) as caught:
+            client.predict(**{**RUN, **wrong}, api_name=endpoint)
+        assert json.loads(caught.value.title) == facts
+
+
 def test_a_client_that_leaves_ends_its_race(app, client):
     job = client.submit(**{**RUN, "max_new_tokens": 900, "temperature": 0}, api_name="/race")
     next(iter(job))
