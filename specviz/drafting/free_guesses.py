@@ -11,15 +11,16 @@ from typing import Protocol
 
 from specviz.drafting.ngrams import MAX_DOUBT, MAX_ORDER, NgramTable
 from specviz.drafting.strategy import Seen
+from specviz.traces import SourceInfo
 
 CONTEXT = 6  # tokens that a source may look back
 Guess = tuple[int, int]  # token, rank
 
 
 class Source(Protocol):
-    """`name` is shown to people; `ranks` is the number of kinds of its guesses."""
+    """`info` says what it is; `ranks` is the number of kinds of its guesses."""
 
-    name: str
+    info: SourceInfo
     ranks: int
 
     def after(self, context: tuple[int, ...]) -> Iterable[Guess]:
@@ -35,7 +36,7 @@ class Source(Protocol):
 class Match:
     """What followed the same tokens earlier in the text of this run, at their latest place; rank 0: CONTEXT tokens."""
 
-    name = "match"
+    info = SourceInfo("match", "a match", "what followed the same tokens earlier in this text")
     ranks = CONTEXT
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class Match:
 class Table:
     """What followed the last tokens in text counted before; the rank is the context's length and the doubt."""
 
-    name = "table"
+    info = SourceInfo("table", "the table", "what most often followed the same tokens in text counted before")
     ranks = MAX_ORDER * (MAX_DOUBT + 1)
 
     def __init__(self, table: NgramTable) -> None:
@@ -79,7 +80,7 @@ class Table:
 class Recycling:
     """What the target itself favoured after the last token when it last read it, kept or rejected (Luo et al. 2024)."""
 
-    name = "recycling"
+    info = SourceInfo("recycling", "recycling", "what the target itself favoured after the same token before")
 
     def __init__(self, ranks: int) -> None:
         self.ranks = ranks
@@ -99,7 +100,7 @@ class Recycling:
 class Alone:
     """What the target favours after the last token if it knows nothing else; stored in a table's file."""
 
-    name = "alone"
+    info = SourceInfo("alone", "the token alone", "what the target favours after this token, whatever came before")
 
     def __init__(self, table: NgramTable, ranks: int) -> None:
         self._table, self.ranks = table, ranks

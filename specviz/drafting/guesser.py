@@ -10,13 +10,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from specviz.drafting.free_guesses import CONTEXT, Source
 from specviz.drafting.hit_rates import HitRates
-from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Seen
+from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Seen, option
 
 CHAIN, TREE = "chain", "tree"
 SHAPES = (CHAIN, TREE)
+
+
+def shape_option(usual: str) -> Any:
+    """The option that chooses between a chain and a tree."""
+    return option(usual, help="k tokens in a row, or a tree of k tokens", choices=SHAPES, tree=TREE)
+
+
 PRIOR_WEIGHT = 30.0  # guesses of a kind that its prior is worth
 
 
@@ -42,7 +50,7 @@ class Guesser(Drafter):
             self._first.append(self._first[-1] + 2 * len(each.alone))
         self._undecided = len(prior) > 2  # else there is but one guess, and nothing to weigh
         self._context: tuple[int, ...] = ()
-        self._names = [each.source.name for each in sourced]
+        self._names = [each.source.info.name for each in sourced]
 
     def propose(self, k: int) -> Proposal:
         if not self._context or not k:

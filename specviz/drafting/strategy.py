@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,10 @@ from specviz.core.errors import InputError, PairError
 from specviz.core.settings import Settings
 from specviz.models import LanguageModel
 from specviz.sampling.sampler import Counts
+from specviz.traces import SourceInfo
+
+# Nodes of a tree: fewer are hardly a tree, and what to begin with.
+LEAST_NODES, USUAL_NODES = 8, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ class Drafter:
 class Option:
     """An option of a strategy: name, type, default, range and a line of help.
 
-    `path`: it names a file of this machine; `choices`: the texts that it may be, where it may not be any.
+    `path`: it names a file of this machine; `choices`: the texts that it may be, where it may not be any; `tree`: the
+    value that makes the strategy draft trees, None where the option does not decide that.
     """
 
     name: str
@@ -105,6 +110,7 @@ class Option:
     help: str
     path: bool = False
     choices: tuple[str, ...] = ()
+    tree: Any = None
 
     def parse(self, value: Any) -> Any:
         """`value` (or its text) as this option's type, in its range. Raises InputError."""
@@ -130,15 +136,22 @@ def option(
     help: str = "",
     path: bool = False,
     choices: tuple[str, ...] = (),
+    tree: Any = None,
 ) -> Any:
-    """A dataclass field that is an option of its strategy."""
-    facts = {"low": low, "high": high, "help": help, "path": path, "choices": choices}
+    """A dataclass field that is an option of its strategy; for the arguments see `Option`."""
+    facts = {"low": low, "high": high, "help": help, "path": path, "choices": choices, "tree": tree}
     return dataclasses.field(default=default, metadata={"option": facts})
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way of drafting, with its options fixed. Subclasses are frozen dataclasses found by `name`."""
+    """A way of drafting, with its options fixed. Subclasses are frozen dataclasses found by `name`.
+
+    A class says what it is, so that no view knows a strategy by name: `needs` names what it reads of the target
+    ("hidden", "choices"), `takes_model` and `any_tokenizer` which model it drafts with, `drafts` whether it drafts at
+    all, `sources` where its guesses come from (drafted tokens carry a source's name), `parts` the strategies that it
+    combines.
+    """
 
     name: ClassVar[str] = ""
     label: ClassVar[str] = ""
@@ -147,6 +160,8 @@ class Strategy:
     takes_model: ClassVar[bool] = False
     any_tokenizer: ClassVar[bool] = False  # whether that model may have another tokenizer than the target
     drafts: ClassVar[bool] = True
+    sources: ClassVar[tuple[SourceInfo, ...]] = ()
+    parts: ClassVar[tuple[str, ...]] = ()
 
     registry: ClassVar[dict[str, type[Strategy]]] = {}
 
@@ -174,6 +189,17 @@ class Strategy:
                 raise InputError(f"The draft '{cls.name}' has no option '{name}'; it has: {have}.")
         values = {name: known[name].parse(value) for name, value in options.items()}
         return cls(draft_model, **values) if cls.takes_model else cls(**values)
+
+    @classmethod
+    def drafts_tree(cls, options: Mapping[str, Any]) -> bool:
+        """Whether it drafts trees with these options, the others at their defaults; k then counts nodes."""
+        deciding = (option for option in cls.options() if option.tree is not None)
+        return any(options.get(option.name, option.default) == option.tree for option in deciding)
+
+    @property
+    def tree(self) -> bool:
+        """Whether it drafts trees as its options stand."""
+        return self.drafts_tree(self.option_values)
 
     @property
     def option_values(self) -> dict[str, Any]:

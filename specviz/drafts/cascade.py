@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Self
 
 from specviz.drafting.chosen_table import table_for
 from specviz.drafting.free_guesses import Alone, Match, Recycling, Source, Table
-from specviz.drafting.guesser import SHAPES, TREE, Guesser, Sourced
+from specviz.drafting.guesser import TREE, Guesser, Sourced, shape_option
 from specviz.drafting.ngrams import MAX_DOUBT, MAX_ORDER, NgramTable
 from specviz.drafting.strategy import Drafter, Run, Strategy, option
 from specviz.models import LanguageModel
+from specviz.traces import SourceInfo
 
 # Chances by rank to begin with, where no other source gives the token and where one does. Measured on greedy chat
 # replies of SmolLM2-135M with a table of 0.2 M tokens of its own text.
@@ -35,7 +36,9 @@ class Cascade(Strategy):
     )
     needs: ClassVar[frozenset[str]] = frozenset({"choices"})
 
-    shape: str = option(TREE, help="k tokens in a row, or a tree of k tokens", choices=SHAPES)
+    sources: ClassVar[tuple[SourceInfo, ...]] = (Match.info, Table.info, Recycling.info, Alone.info)
+
+    shape: str = shape_option(TREE)
     table: str = option("", help="path of a table of n-grams (.npz); empty: the target's own, if it has one", path=True)
     counted: NgramTable | None = field(default=None, compare=False, repr=False)
     table_note: str | None = field(default=None, compare=False, repr=False)

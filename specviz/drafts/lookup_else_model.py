@@ -14,6 +14,10 @@ from specviz.core.settings import MAX_K
 from specviz.drafting.strategy import Drafter, Proposal, Run, Seen, option
 from specviz.drafts.draft_model import DraftModel
 from specviz.drafts.prompt_lookup import PromptLookup
+from specviz.traces import SourceInfo
+
+_LOOKUP = SourceInfo("lookup", "prompt lookup", "what followed the same tokens earlier in this text")
+_MODEL = SourceInfo("model", "the draft model")
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,8 @@ class LookupElseModel(DraftModel):
     name: ClassVar[str] = "lookup-else-model"
     label: ClassVar[str] = "Prompt lookup, else a draft model"
     help: ClassVar[str] = "Copies where the text repeats itself; elsewhere a smaller model guesses."
+    sources: ClassVar[tuple[SourceInfo, ...]] = (_LOOKUP, _MODEL)
+    parts: ClassVar[tuple[str, ...]] = (PromptLookup.name, DraftModel.name)
 
     max_ngram: int = option(4, 1, 16, "longest run of tokens to match")
     min_ngram: int = option(2, 1, 16, "shortest run of tokens to match")
@@ -38,9 +44,9 @@ class _Either(Drafter):
     def propose(self, k: int) -> Proposal:
         copied = self._lookup.propose(k)
         if len(copied.ids):
-            return replace(copied, sources=("lookup",) * len(copied.ids))
+            return replace(copied, sources=(_LOOKUP.name,) * len(copied.ids))
         guessed = self._model.propose(min(k, self._model_k))
-        return replace(guessed, sources=("model",) * len(guessed.ids))
+        return replace(guessed, sources=(_MODEL.name,) * len(guessed.ids))
 
     def observe(self, kept_ids: Sequence[int], seen: Seen) -> None:
         self._lookup.observe(kept_ids, seen)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from specviz.drafting.free_guesses import Recycling
-from specviz.drafting.guesser import CHAIN, SHAPES, Guesser, Sourced
-from specviz.drafting.strategy import Drafter, Run, Strategy, option
+from specviz.drafting.guesser import CHAIN, Guesser, Sourced, shape_option
+from specviz.drafting.strategy import Drafter, Run, Strategy
+from specviz.traces import SourceInfo
 
 # Chances by rank to begin with; beyond the last they are as good as none.
 _PRIOR = (0.30, 0.10, 0.06, 0.04, 0.03, 0.02, 0.02, 0.01)
@@ -24,7 +25,9 @@ class TokenRecycling(Strategy):
     help: ClassVar[str] = "Guesses what the target itself favoured after the same token before. Costs next to nothing."
     needs: ClassVar[frozenset[str]] = frozenset({"choices"})
 
-    shape: str = option(CHAIN, help="k tokens in a row, or a tree of k tokens", choices=SHAPES)
+    sources: ClassVar[tuple[SourceInfo, ...]] = (Recycling.info,)
+
+    shape: str = shape_option(CHAIN)
 
     def start(self, run: Run) -> Drafter:
         prior = _PRIOR[:1] if self.shape == CHAIN else _PRIOR

@@ -257,6 +257,8 @@ def _lane_info(lane: Lane) -> LaneInfo:
         options=strategy.option_values,
         draft_model=None if model is None else replace(model.info, role="draft"),
         note=" ".join(filter(None, (lane.note, strategy.note))) or None,
+        tree=strategy.tree,
+        sources=strategy.sources,
     )
 
 

@@ -171,8 +171,20 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """A source of guesses: `name` as drafted tokens carry it, `label` for people, `meaning`: what it guesses."""
+
+    name: str
+    label: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LaneInfo:
-    """What a lane was asked to do. `options` are the strategy's own, `draft` its registry name."""
+    """What a lane was asked to do. `options` are the strategy's own, `draft` its registry name.
+
+    `tree`: whether it drafts trees, so that k counts nodes; `sources`: those that its drafted tokens may name.
+    """
 
     name: str
     draft: str
@@ -181,6 +193,8 @@ class LaneInfo:
     options: dict[str, str | int | float | bool | list[str]] = field(default_factory=dict)
     draft_model: ModelInfo | None = None
     note: str | None = None
+    tree: bool = False
+    sources: tuple[SourceInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,11 @@ def has(page, selector, number):
     expect(page.locator(selector)).to_have_count(number)
 
 
-def race_of(lanes, k=4, temperature=0.0):
-    """The events of a race from {lane name: rounds}; the first lane is the standard one."""
+def race_of(lanes, k=4, temperature=0.0, sources=()):
+    """The events of a race from {lane name: rounds}; the first is the standard lane, the others have `sources`."""
     header = race_events(1, (k,) * (len(lanes) - 1), temperature)[0].header
     infos = tuple(replace(info, name=name) for info, name in zip(header.lanes, lanes, strict=True))
+    infos = (infos[0], *(replace(info, sources=tuple(sources)) for info in infos[1:]))
     yield RaceStarted(replace(header, lanes=infos))
     for name, rounds in lanes.items():
         yield LaneStarted(name)

@@ -309,7 +309,7 @@ def test_a_policy_for_k_comes_with_its_usual_level_and_is_raced(open_page):
 def test_a_draft_becomes_a_tree_by_one_click_and_k_counts_its_nodes(open_page):
     page = open_page("draft=token-recycling:k=4")
     page.click("#lane-1 label:has-text('tree')")
-    page.wait_for_selector("#lane-1 .k:has-text('k, nodes of a tree a round')")
+    page.wait_for_selector("#lane-1 .k:has-text('k, nodes of a tree per round')")
     assert page.input_value("#lane-1 .k input[type='number']") == "16"
     run(page, tokens=12)
     assert "shape%3Dtree%2Ck%3D16" in page.evaluate("location.search") and kept(page) == [12, 12]

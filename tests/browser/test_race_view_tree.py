@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 from race_page import has, open_saved, plain_rounds, race_of, seek
 
+from specviz.drafts.cascade import Cascade
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Token, Verdict, event_to_json
 from specviz.views.web.race_view.bundle import script
 
@@ -45,7 +46,8 @@ def tree_rounds():
 
 
 def events(temperature=1.0):
-    return list(race_of({"standard": plain_rounds(6, 0.5), "tree": tree_rounds()}, k=6, temperature=temperature))
+    lanes = {"standard": plain_rounds(6, 0.5), "tree": tree_rounds()}
+    return list(race_of(lanes, k=6, temperature=temperature, sources=Cascade.sources))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from specviz.drafting.free_guesses import CONTEXT, Alone, Match, Recycling, Tabl
 from specviz.drafting.guesser import CHAIN, SHAPES, TREE, Guesser, Sourced
 from specviz.drafting.ngrams import count_ngrams
 from specviz.drafts.cascade import Cascade
-from specviz.traces import Verdict
+from specviz.traces import SourceInfo, Verdict
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -24,8 +24,9 @@ NEW_TOKENS = 24
 
 def told(name, guesses):
     """A source that gives the guesses (token, rank) told for the last token."""
+    info = SourceInfo(name, f"the {name} one")
     return SimpleNamespace(
-        name=name, ranks=3, after=lambda text: guesses.get(text[-1], ()), learn=lambda *_: None, read=lambda *_: None
+        info=info, ranks=3, after=lambda text: guesses.get(text[-1], ()), learn=lambda *_: None, read=lambda *_: None
     )
 
 

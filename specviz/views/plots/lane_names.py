@@ -20,7 +20,7 @@ def short_names(events: Iterable[Event]) -> dict[str, str]:
     for event in events:
         if isinstance(event, RaceStarted):
             lanes = event.header.lanes
-            trees = {lane.name for lane in lanes if lane.options.get("shape") == "tree"}
+            trees = {lane.name for lane in lanes if lane.tree}
         elif isinstance(event, RoundDone) and event.lane not in trees and branches(event.round):
             trees.add(event.lane)
     shared: dict[str, list[LaneInfo]] = {}

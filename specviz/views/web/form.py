@@ -11,12 +11,11 @@ from typing import Any
 from specviz.core.draft_spec import DraftSpec
 from specviz.core.settings import Settings
 from specviz.drafting import strategies
+from specviz.drafting.strategy import LEAST_NODES, USUAL_NODES
 
 # of Settings; k and k_policy belong to a lane
 SHARED = tuple(spec.name for spec in fields(Settings) if spec.name not in ("k", "k_policy"))
 NATIVE = "native"
-SHAPE, TREE = "shape", "tree"  # the option of strategies that draft chains or trees, and its value for the latter
-LEAST_TREE, USUAL_TREE = 8, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,10 @@ def as_lane(spec: DraftSpec, k: int) -> DraftSpec:
 def drafts_tree(lane: DraftSpec) -> bool:
     """Whether the lane drafts trees, so that its k counts nodes."""
     kind = strategies().get(lane.strategy)
-    usual = {option.name: option.default for option in kind.options()} if kind else {}
-    return {**usual, **dict(lane.options)}.get(SHAPE) == TREE
+    return kind is not None and kind.drafts_tree(dict(lane.options))
 
 
 def with_fitting_k(lane: DraftSpec) -> DraftSpec:
     """The lane with a k that suits its shape: a tree of a few nodes is hardly one."""
-    small = drafts_tree(lane) and isinstance(lane.k, int | float) and 0 < lane.k < LEAST_TREE
-    return lane.with_k(USUAL_TREE) if small else lane
+    small = drafts_tree(lane) and isinstance(lane.k, int | float) and 0 < lane.k < LEAST_NODES
+    return lane.with_k(USUAL_NODES) if small else lane

@@ -6,7 +6,7 @@ strategy is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ import gradio as gr
 from specviz.core.draft_spec import DraftSpec
 from specviz.core.settings import MAX_K, Settings
 from specviz.drafting import Option, Strategy, strategies
-from specviz.views.web.form import LEAST_TREE, SHAPE, TREE, USUAL_TREE, as_lane, drafts_tree
+from specviz.drafting.strategy import LEAST_NODES, USUAL_NODES
+from specviz.views.web.form import as_lane, drafts_tree
 from specviz.views.web.labels import draft_label, model_label
 from specviz.views.web.offer import ModelList, Offer
 from specviz.views.web.policy_control import PolicyControl, policy_control
@@ -91,8 +92,8 @@ class LaneControls:
         self.policy.wire(**quietly)
         for pairs in self.options.values():
             for option, component in pairs:
-                if option.name == SHAPE:
-                    component.input(_reshaped, [component, self.k], self.k, **quietly)
+                if option.tree is not None:
+                    component.input(_reshaper(option), [component, self.k], self.k, **quietly)
 
 
 def lane_controls(number: int, lane: DraftSpec, offer: Offer, target: str, shown: bool) -> LaneControls:
@@ -142,14 +143,18 @@ def help_line(strategy: str) -> Line:
 
 def k_label(tree: bool) -> str:
     """What the slider of k counts."""
-    return "k, nodes of a tree a round" if tree else "k, drafted tokens a round"
+    return "k, nodes of a tree per round" if tree else "k, drafted tokens per round"
 
 
-def _reshaped(shape: str, k: Any) -> Any:
-    """A tree of few nodes is hardly one, and a chain of many is hardly ever kept whole."""
-    tree = shape == TREE
-    least, usual, most = (LEAST_TREE, USUAL_TREE, MAX_K) if tree else (0, Settings().k, LEAST_TREE)
-    return gr.update(value=k if k is not None and least <= k <= most else usual, label=k_label(tree))
+def _reshaper(option: Option) -> Callable[[Any, Any], Any]:
+    """What `option` makes of k: a tree of few nodes is hardly one, and a long chain is hardly ever kept whole."""
+
+    def reshape(value: Any, k: Any) -> Any:
+        tree = value == option.tree
+        least, usual, most = (LEAST_NODES, USUAL_NODES, MAX_K) if tree else (0, Settings().k, LEAST_NODES)
+        return gr.update(value=k if k is not None and least <= k <= most else usual, label=k_label(tree))
+
+    return reshape
 
 
 _Groups = tuple[tuple[str, gr.Column | gr.Accordion], ...]

@@ -173,7 +173,7 @@ def test_a_lanes_name_is_never_read_as_markup(figure):
 
 
 def named(*lanes, rounds=()):
-    """A race's events whose lanes are given as (name, draft, label, k, draft model, options, policy)."""
+    """A race's events whose lanes are given as (name, draft, label, k, draft model, options, policy, tree or not)."""
     started = next(iter(race({"standard": []})))
     infos = tuple(
         LaneInfo(
@@ -183,14 +183,15 @@ def named(*lanes, rounds=()):
             Settings(k=k, k_policy=policy),
             options,
             replace(started.header.target, name=model) if model else None,
+            tree=bool(tree),
         )
-        for name, draft, label, k, model, options, policy in lanes
+        for name, draft, label, k, model, options, policy, *tree in lanes
     )
     return [RaceStarted(replace(started.header, lanes=infos)), *rounds]
 
 
 STANDARD_LANE = ("standard", "none", "standard decoding", 4, None, {}, "fixed")
-# of two or three drafting lanes (k, draft model, options, policy), and what they are called
+# of two or three drafting lanes (k, draft model, options, policy, tree or not), and what they are called
 ALIKE = [
     ([(5, "A", {}, "fixed"), (5, "B", {}, "fixed")], ["Draft k=5, A", "Draft k=5, B"]),
     ([(5, "A", {}, "fixed"), (8, "A", {}, "fixed")], ["Draft k=5", "Draft k=8"]),
@@ -216,7 +217,7 @@ ALIKE = [
     ),
     ([(5, None, {}, "fixed"), (5, None, {}, "fixed")], ["Draft k=5, lane 1", "Draft k=5, lane 2"]),
     (
-        [(16, None, {"shape": "tree"}, "fixed"), (16, None, {"shape": "chain"}, "fixed")],
+        [(16, None, {}, "fixed", True), (16, None, {}, "fixed")],
         ["Draft, 16 nodes", "Draft k=16"],
     ),
 ]

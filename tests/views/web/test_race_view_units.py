@@ -254,7 +254,7 @@ def test_lanes_have_the_short_names_of_the_figures(modules):
 
 
 def test_a_lane_says_whose_weights_it_runs_and_how_much_it_drafts(modules):
-    lanes = [(4, "Small", {}, "fixed"), (4, None, {}, "adaptive-0.3"), (16, None, {"shape": "tree"}, "fixed")]
+    lanes = [(4, "Small", {}, "fixed"), (4, None, {}, "adaptive-0.3"), (16, None, {}, "fixed", True)]
     trace_in(modules, alike(lanes))
     assert modules.evaluate("T.lanes.map(M.subtitle)") == [
         "no draft, tiny, 0 M",
@@ -264,14 +264,10 @@ def test_a_lane_says_whose_weights_it_runs_and_how_much_it_drafts(modules):
     ]
 
 
-def test_a_source_is_told_in_words_and_one_of_no_fame_by_its_name(modules):
-    told = modules.evaluate("['table', 'model', 'x<y', null].map(M.guessedBy)")
-    assert told == [
-        "Guessed by the table: what most often followed the same tokens in text counted before.",
-        "Guessed by the draft model.",
-        "Guessed by x<y.",
-        None,
-    ]
+def test_a_source_is_told_in_the_words_of_the_header_and_one_it_lacks_by_its_name(modules):
+    info = {"name": "lane", "draft": "x", "settings": {}, "sources": [{"name": "a", "label": "A", "meaning": "m"}]}
+    told = modules.evaluate("info => ['a', 'x<y'].map(n => M.guessedBy(new M.Lane(info, 0).source(n)))", info)
+    assert told == ["Guessed by A: m.", "Guessed by x<y."]
 
 
 def test_whether_a_round_drafted_is_told_by_its_number_its_drafts_or_its_own_token(modules):

@@ -420,7 +420,7 @@ def test_k_counts_nodes_where_the_draft_is_a_tree_and_a_tree_has_a_few(offer):
     form = replace(offer.first_form(), lanes=(tree,))
     controls = _built(offer, form)
     lane = controls.lanes[0]
-    assert lane.k.label == "k, nodes of a tree a round" and controls.lanes[1].k.label == "k, drafted tokens a round"
+    assert lane.k.label == "k, nodes of a tree per round" and controls.lanes[1].k.label == "k, drafted tokens per round"
     [(option, radio)] = lane.options["token-recycling"]
     assert (option.name, radio.value, radio.choices) == ("shape", "tree", [("chain", "chain"), ("tree", "tree")])
     assert [group.visible for name, group in lane.groups if name == "token-recycling"] == [True]

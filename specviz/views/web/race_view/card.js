@@ -105,7 +105,7 @@ function content(item, round, lane, pinned) {
       el('span', { class: `where ${item.status}` }, whereabouts(item, draft, round).join(' · ')),
     ),
     el('p', {}, ...sentence(explain(item, { lane, round, greedy }))),
-    draft?.source ? el('p', { class: 'source' }, guessedBy(draft.source)) : null,
+    draft?.source ? el('p', { class: 'source' }, guessedBy(lane.source(draft.source))) : null,
     draft && !greedy && (!tree || Number.isFinite(draft.draw)) ? facts(draft) : null,
     tree ? treeOf(round, item.slot) : null,
     bars(draft ?? round.target, round),

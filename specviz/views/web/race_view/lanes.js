@@ -4,7 +4,7 @@ import { el, setText } from './dom.js';
 import { depthOf, depthsOf, hasDraft, isKept, isTree, rateAt, roundItems } from './state.js';
 import { subtitle, title } from './names.js';
 import { cleanText, refOf, tokenNode } from './tokens.js';
-import { clock, pieceOf, plural, rate, REASONS, sourceName, STATUS, visible } from './words.js';
+import { clock, pieceOf, plural, rate, REASONS, STATUS, visible } from './words.js';
 
 const COUNTERS = ['tokens', 'target passes', 'draft passes', 'tok/s', 'clock'];
 const PASSES = COUNTERS.indexOf('draft passes');
@@ -159,7 +159,7 @@ export class LaneView {
   flightNodes(index, pending, at) {
     const round = this.lane.rounds[index];
     if (!round || at.finished) return [];
-    const chips = isTree(round) ? levels(round, pending) : chain(round, pending);
+    const chips = isTree(round) ? levels(this.lane, round, pending) : chain(this.lane, round, pending);
     return [
       el('span', { class: 'round' }, `round ${index + 1}`),
       ...chips,
@@ -218,18 +218,20 @@ function doing(lane, round, phase) {
   return lane.speculative ? 'nothing drafted: one plain pass' : 'one plain pass';
 }
 
-// `source`: which of the draft's sources guessed it; its first letter stands beside the token.
+// `source`: the source that guessed it; the first letter of its name stands beside the token.
 function chip(token, status, source) {
-  const named = source ? { 'data-source': source[0], title: `guessed by ${sourceName(source)}` } : {};
+  const named = source ? { 'data-source': source.name[0], title: `guessed by ${source.label}` } : {};
   return el('span', { class: `chip ${status}`, ...named }, visible(pieceOf(token)));
 }
+
+const sourceOf = (lane, draft) => draft?.source ? lane.source(draft.source) : null;
 
 const overflow = (count) => (count > FLIGHT ? [`+${count - FLIGHT}`] : []);
 
 // A round in flight as chips in a row.
-function chain(round, pending) {
+function chain(lane, round, pending) {
   const items = roundItems(round).filter((item) => !pending || item.slot >= 0);
-  const source = (item) => round.drafts[item.slot]?.source;
+  const source = (item) => sourceOf(lane, round.drafts[item.slot]);
   return [
     ...items.slice(0, FLIGHT).map((item) => chip(item.token, pending ? 'waiting' : item.status, source(item))),
     ...overflow(items.length),
@@ -237,12 +239,12 @@ function chain(round, pending) {
 }
 
 // A round in flight that drafted a tree: the alternatives at each depth side by side, the depths one after the other.
-function levels(round, pending) {
+function levels(lane, round, pending) {
   const depths = depthsOf(round);
   const groups = [];
   round.drafts.slice(0, FLIGHT).forEach((draft, slot) => {
     groups[depths[slot]] ??= el('span', { class: 'level' });
-    groups[depths[slot]].append(chip(draft.token, pending ? 'waiting' : draft.verdict, draft.source));
+    groups[depths[slot]].append(chip(draft.token, pending ? 'waiting' : draft.verdict, sourceOf(lane, draft)));
   });
   const own = !pending && round.target ? [chip(round.target.token, round.target.kind)] : [];
   return [...groups.filter(Boolean), ...overflow(round.drafts.length), ...own];

@@ -165,6 +165,13 @@ export const FIELDS = {
  */
 
 /**
+ * @typedef {object} SourceInfo
+ * @property {string} name
+ * @property {string} label
+ * @property {string} [meaning]
+ */
+
+/**
  * @typedef {object} LaneInfo
  * @property {string} name
  * @property {string} draft
@@ -173,6 +180,8 @@ export const FIELDS = {
  * @property {Record<string, string | number | boolean | string[]>} [options]
  * @property {ModelInfo | null} [draft_model]
  * @property {string | null} [note]
+ * @property {boolean} [tree]
+ * @property {SourceInfo[]} [sources]
  */
 
 /**

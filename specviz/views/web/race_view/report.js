@@ -3,7 +3,7 @@
 import { el, setText, table } from './dom.js';
 import { ratioAt } from './state.js';
 import { shortName, subtitle, title } from './names.js';
-import { clock, millions, percent, plural, price, seconds, sourceName, times } from './words.js';
+import { clock, millions, percent, plural, price, seconds, times } from './words.js';
 
 export class Report {
   constructor() {
@@ -202,7 +202,7 @@ function sourceTable(trace, lanes) {
       one,
     ) => [
       ...(drafting.length > 1 ? [shortName(lane)] : []),
-      sourceName(one.source),
+      lane.source(one.source).label,
       one.drafted,
       one.accepted,
       percent(one.accepted / one.drafted),

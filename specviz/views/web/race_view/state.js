@@ -2,7 +2,7 @@
 // sums), and so does asking for a state (binary search). Knows nothing of the page.
 import { SETTINGS } from './records.js';
 
-/** @import { Event, Header, LaneFinished, LaneInfo, LaneStarted, ModelInfo } from './records.js' */
+/** @import { Event, Header, LaneFinished, LaneInfo, LaneStarted, ModelInfo, SourceInfo } from './records.js' */
 /** @import { Kind, Round, Token, Verdict } from './records.js' */
 
 const COUNTS = /** @type {const} */ ([
@@ -76,14 +76,23 @@ export class Lane {
     this.target = target;
     this.name = info.name;
     this.settings = { ...SETTINGS, ...info.settings };
-    // It drafts alternatives, by its option or by a round that did.
-    this.tree = info.options?.shape === 'tree';
+    // It drafts alternatives, by its header or by a round that did.
+    this.tree = !!info.tree;
     const sums = Object.fromEntries(COUNTS.map((name) => [name, [0]]));
     this.sums = /** @type {Record<keyof Counts, number[]>} */ (sums);
   }
 
   get speculative() {
     return this.info.draft !== 'none';
+  }
+
+  /**
+   * A source of its guesses as the header describes it; one that the header lacks goes by its own name.
+   * @param {string} name
+   * @returns {SourceInfo}
+   */
+  source(name) {
+    return this.info.sources?.find((one) => one.name === name) ?? { name, label: name };
   }
 
   get end() {

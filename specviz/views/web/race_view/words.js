@@ -70,24 +70,10 @@ export const REASONS = {
   error: 'failed',
 };
 
-// The sources that drafts name: what each is called, and what it guesses.
-const SOURCES = {
-  match: ['a match', 'what followed the same tokens earlier in this text'],
-  table: ['the table', 'what most often followed the same tokens in text counted before'],
-  recycling: ['recycling', 'what the target itself favoured after the same token before'],
-  alone: ['the token alone', 'what the target favours after this one token, whatever came before'],
-  lookup: ['prompt lookup', 'what followed the same tokens earlier in this text'],
-  model: ['the draft model', ''],
-};
-
-// A source in words; one that is not known here by its own name.
-export const sourceName = (source) => SOURCES[source]?.[0] ?? source;
-
-// "Guessed by the table: what most often followed ...", or null where a draft has one source.
-export function guessedBy(source) {
-  if (!source) return null;
-  const story = SOURCES[source]?.[1];
-  return `Guessed by ${sourceName(source)}${story ? `: ${story}` : ''}.`;
+// "Guessed by the table: what most often followed ..." of a source of the lane's header.
+/** @param {import('./records.js').SourceInfo} source */
+export function guessedBy({ label, meaning }) {
+  return `Guessed by ${label}${meaning ? `: ${meaning}` : ''}.`;
 }
 
 // The card's heading for a token.
