@@ -58,11 +58,6 @@ class Model:
         """The pinned commit or tag of a hub source."""
         return self.source.partition("@")[2] or None if self.hub_id else None
 
-    @property
-    def label(self) -> str:
-        """The title, with what stands between a person and the weights."""
-        return f"{self.title} (needs a token)" if self.gated else self.title
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:

@@ -116,8 +116,8 @@ def test_targets_too_large_for_the_machine_are_not_offered(tmp_path):
 def test_a_model_tells_its_hub_id_its_revision_and_its_gate(tmp_path):
     catalog = load(tmp_path)
     big = catalog.model("big")
-    assert (big.hub_id, big.revision, big.label) == ("o/big", "v1", "B (needs a token)")
-    assert catalog.model("small").hub_id is None and catalog.model("small").label == "S"
+    assert (big.hub_id, big.revision, big.gated) == ("o/big", "v1", True)
+    assert catalog.model("small").hub_id is None and not catalog.model("small").gated
     assert catalog.model_of(" HUB:o/big@v1").name == "big" and catalog.model_of("hub:o/none") is None
     with pytest.raises(InputError, match="no model 'none'; it has small, big, other"):
         catalog.model("none")

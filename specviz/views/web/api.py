@@ -116,7 +116,7 @@ class _Message(RootModel[list[dict]]):
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """A refusal reaches the client as its sentence; code, field and lane travel in the title, which Gradio sends along."""
+    """A refusal reaches the client as its sentence; its title carries code, field and lane."""
     try:
         yield
     except SpecvizError as error:
