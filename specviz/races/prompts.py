@@ -1,7 +1,7 @@
-"""What a person typed -> the token ids that every lane decodes, and what there is to say about them.
+"""From the text of a prompt to the token ids that every lane decodes.
 
-A prompt goes through the chat template where the model has one, or in raw. Lengths are checked here, in words, before
-anything runs. Knows nothing of drafts, lanes, the command line or the page.
+A prompt goes through the model's chat template where there is one, or in raw. Its length is checked before anything
+runs. Knows nothing of drafts, lanes, the command line or the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_PROMPT_CHARACTERS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`text` as typed; `ids` (n,), n >= 1, as decoded; `chat`: whether the template was used; `notes`: sentences."""
+    """`text` as typed; `ids` (n,), n >= 1; `chat`: whether the template was used; `notes`: sentences to show."""
 
     text: str
     ids: tuple[int, ...]
@@ -32,9 +32,9 @@ def make_prompt(
 ) -> Prompt:
     """The prompt that `text` makes for this model.
 
-    `chat` None takes the chat template where there is one; True notes that it is missing, False goes in raw. A prompt
-    that leaves less room than `max_new_tokens` in the context is noted. Raises InputError for a text that cannot be
-    used, ContextError for one that fills the context.
+    `chat` False sends the text raw; otherwise it goes through the chat template, and a note says where there is none.
+    Another note says where the context leaves less room than `max_new_tokens`. Raises InputError for a text that cannot
+    be used, ContextError for one that fills the context.
     """
     check_text(text)
     if model.tokenizer is None:
@@ -47,13 +47,13 @@ def make_prompt(
         said = f"The prompt gives no tokens with the tokenizer of {model.name}; type at least one word."
         raise InputError(said, code="empty", field="prompt")
     _check_room(model, len(ids))
-    missing = f"{model.name} has no chat template, so the prompt goes in as it is typed."
+    missing = f"{model.name} has no chat template, so the prompt is used as typed."
     notes = (missing if wanted and not template else None, _short_of_room(model, len(ids), max_new_tokens))
     return Prompt(text, ids, wanted and template, tuple(note for note in notes if note))
 
 
 def check_text(text: object) -> None:
-    """What can be refused before a model is loaded. Raises InputError."""
+    """Refuse what no model could use. Raises InputError."""
     if not isinstance(text, str):
         raise InputError("The prompt must be a text.", code="wrong-type", field="prompt")
     if not text.strip():
@@ -62,23 +62,23 @@ def check_text(text: object) -> None:
         said = f"The prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARACTERS:,} can be used."
         raise InputError(said, code="too-long", field="prompt")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        said = "The prompt holds bytes that are no text in UTF-8; save or type it as UTF-8."
+        said = "The prompt holds bytes that are not UTF-8; save or type it as UTF-8."
         raise InputError(said, code="not-utf-8", field="prompt")
 
 
 def has_chat_template(model: LanguageModel) -> bool:
-    return bool(getattr(model.tokenizer, "chat_template", None))  # a tokenizer of the smallest kind has no such field
+    return bool(getattr(model.tokenizer, "chat_template", None))  # a minimal tokenizer lacks the attribute
 
 
 def _chat_ids(model: LanguageModel, text: str) -> tuple[int, ...]:
-    """The text as a user's turn, up to where the model's answer begins."""
+    """The text as a turn of the user, followed by the start of the model's answer."""
     messages = [{"role": "user", "content": text}]
     try:
         written = model.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     except (TemplateError, ValueError, TypeError) as error:
         said = f"The chat template of {model.name} cannot be used ({error}); send the prompt raw instead."
         raise InputError(said, code="no-chat-template", field="prompt") from error
-    # the template has written the special tokens already
+    # the template has already added the special tokens
     return _ids(model.tokenizer(written, add_special_tokens=False))
 
 
@@ -101,5 +101,5 @@ def _short_of_room(model: LanguageModel, count: int, max_new_tokens: int | None)
         return None
     return (
         f"The prompt has {count} tokens and {model.name} reads at most {model.context_length}, "
-        f"so a lane writes {room} new {'token' if room == 1 else 'tokens'} at most, not {max_new_tokens}."
+        f"so a lane writes at most {room} new {'token' if room == 1 else 'tokens'}, not {max_new_tokens}."
     )

@@ -1,7 +1,7 @@
 """A race: several lanes decode one prompt, each on a clock that counts only its own compute.
 
-Two lanes never compute at the same moment, for they would slow each other: the lane whose clock is furthest behind
-always goes next, by one round. The stream of events is the trace; whoever reads it, and how slowly, changes nothing.
+Lanes never compute at the same moment, because they would slow each other down: the lane whose clock is furthest behind
+runs the next round. The stream of events is the trace; a slow reader does not change it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ MAX_LANES = 8
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What one lane runs: a strategy for a target under settings, or `rounds` that come from elsewhere (served).
+    """What one lane runs: a strategy for a target under settings, or `rounds` from elsewhere (a served lane).
 
-    A served lane needs no target and no strategy; its rounds carry their own times.
+    A served lane needs no target and no strategy; its rounds carry their own times. `note` is shown with the lane.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Lane:
 
 @dataclass(slots=True)
 class _Runner:
-    """A lane in motion. `clock` counts its rounds, `wall_seconds` what its turns took less telemetry."""
+    """A running lane. `clock` adds up its rounds, `wall_seconds` its turns without telemetry."""
 
     lane: Lane
     rounds: Iterator[Round]
@@ -70,14 +70,14 @@ class _Runner:
     outcome: Outcome | None = None
 
     def turn(self) -> Round | None:
-        """The lane's next round, or None when it is over (`outcome` then says how)."""
+        """The lane's next round, or None at its end; `outcome` then says how it ended."""
         start = time.perf_counter()
         try:
             done = next(self.rounds)
         except StopIteration as stop:
             self.outcome = stop.value or Outcome(Reason.LENGTH, None, None)
             return None
-        except Exception as error:  # whatever a strategy or a server raises must not end the other lanes
+        except Exception as error:  # an error of a strategy or a server must not end the other lanes
             self.fail(error)
             return None
         self.wall_seconds += time.perf_counter() - start - (done.telemetry_seconds or 0.0)
@@ -85,9 +85,9 @@ class _Runner:
         return done
 
     def fail(self, error: BaseException) -> None:
-        """End the lane as failed, with what it wrote so far."""
+        """End the lane with the error and with what it wrote so far."""
         so_far = self.decoding.outcome() if self.decoding else Outcome(Reason.ERROR, None, None)
-        self.outcome = replace(so_far, reason=Reason.ERROR, message=_words(error))
+        self.outcome = replace(so_far, reason=Reason.ERROR, message=_message(error))
 
     def finished(self) -> LaneFinished:
         end = self.outcome or (self.decoding.outcome() if self.decoding else Outcome(Reason.CANCELLED, None, None))
@@ -104,11 +104,11 @@ def race(
     calibrate: bool = True,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Iterator[Event]:
-    """Run `lanes` on `prompt_ids` and yield what happens; closing the iterator stops the work.
+    """Run `lanes` on `prompt_ids` and yield the events; closing the iterator stops the work.
 
     The first lane is standard decoding and is named `standard`. `mode` "sequential" runs one lane after the other.
-    `cancelled` is asked before every round: once it says so the lanes end as cancelled. Raises SpecvizError, in words,
-    before the first event where the race cannot start.
+    `cancelled` is asked before every round; the lanes end as cancelled once it returns True. `calibrate` measures the
+    verify curve after the race where it is unknown. Raises SpecvizError before the first event.
     """
     lanes = tuple(lanes)
     ids = _check(lanes, prompt_ids, mode)
@@ -117,7 +117,7 @@ def race(
     k_max = max(lane.settings.k for lane in lanes)
     runners: list[_Runner] = []
     try:
-        prefill_seconds = _open_in_words(lanes, ids, capacity, runners)
+        prefill_seconds = _open_or_refuse(lanes, ids, capacity, runners)
         header = _header(lanes, ids, prompt, chat, mode)
         yield RaceStarted(replace(header, prefill_seconds=prefill_seconds, curve=known_curve(target, k_max)))
         for runner in runners:
@@ -127,7 +127,7 @@ def race(
         for runner in runners:
             _close(runner)
     if calibrate and not stopped and known_curve(target, k_max) is None:
-        with contextlib.suppress(RuntimeError, SpecvizError):  # a race is not lost for want of its prediction
+        with contextlib.suppress(RuntimeError, SpecvizError):  # the race is whole, it only lacks its prediction
             yield Calibrated(measure_curve(target, k_max, capacity))
     yield RaceFinished(stopped)
 
@@ -143,27 +143,27 @@ def _check(lanes: Sequence[Lane], prompt_ids: Sequence[int], mode: str) -> tuple
     names = [lane.name for lane in lanes]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"Two lanes are called '{twice}'; give each a name of its own.")
+        raise InputError(f"Two lanes are called '{twice}'; give each its own name.")
     if len(lanes) > MAX_LANES:
         raise InputError(f"A race holds at most {MAX_LANES} lanes; {len(lanes)} were asked for.")
     local = [lane for lane in lanes if lane.rounds is None]
     bare = next((lane for lane in local if lane.target is None or lane.strategy is None), None)
     if bare is not None:
-        raise InputError(f"The lane '{bare.name}' has neither a target with a draft nor rounds of its own.")
+        raise InputError(f"The lane '{bare.name}' needs a target and a strategy, or rounds of its own.")
     if any(lane.target is not lanes[0].target for lane in local):
-        raise InputError("All lanes of a race decode with the same target; start a race of its own for another one.")
+        raise InputError("All lanes of a race have the same target; start another race for another target.")
     return check_prompt(lanes[0].target, prompt_ids)
 
 
-def _open_in_words(lanes: Sequence[Lane], ids: tuple[int, ...], capacity: int, runners: list[_Runner]) -> float:
+def _open_or_refuse(lanes: Sequence[Lane], ids: tuple[int, ...], capacity: int, runners: list[_Runner]) -> float:
     try:
         return _open(lanes, ids, capacity, runners)
     except (RuntimeError, MemoryError) as error:  # torch reports a full memory as a RuntimeError
-        raise ContextError(_words(error)) from error
+        raise ContextError(_message(error)) from error
 
 
 def _open(lanes: Sequence[Lane], ids: tuple[int, ...], capacity: int, runners: list[_Runner]) -> float:
-    """Open every lane and read the prompt once for all; returns the seconds of that shared prefill."""
+    """Open every lane and prefill the prompt once for all of them; returns the seconds of that prefill."""
     target = lanes[0].target
     with target.open(capacity) as shared:
         start = time.perf_counter()
@@ -192,14 +192,14 @@ def _start(runner: _Runner) -> LaneStarted:
     model = runner.lane.strategy.model if runner.lane.strategy else None
     try:
         seconds = runner.decoding.prefill_draft()
-    except Exception as error:  # a draft that cannot read the prompt ends its own lane only
+    except Exception as error:  # a draft that cannot read the prompt ends only its own lane
         runner.fail(error)
         seconds = None
     return LaneStarted(runner.lane.name, seconds, None if model is None else model.warmup_seconds)
 
 
 def _run(runners: list[_Runner], mode: str, cancelled: Callable[[], bool]) -> Generator[Event, None, bool]:
-    """Turns until every lane is over; returns whether the race was cancelled."""
+    """Run turns until every lane has ended; returns whether the race was cancelled."""
     active = list(runners)
     while active:
         if cancelled():
@@ -267,7 +267,7 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
 
 
-def _words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     if isinstance(error, SpecvizError):
         return str(error)
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or "memory" in str(error):

@@ -80,8 +80,8 @@ def test_less_room_than_asked_for_is_noted(plain):
     text = "z" * (CONTEXT - 4)
     assert make_prompt(plain, text, chat=False, max_new_tokens=4).notes == ()
     notes = make_prompt(plain, text, chat=False, max_new_tokens=5).notes
-    assert len(notes) == 1 and "a lane writes 4 new tokens at most, not 5" in notes[0]
-    assert "1 new token at most" in make_prompt(plain, text + "zzz", chat=False, max_new_tokens=5).notes[0]
+    assert len(notes) == 1 and "a lane writes at most 4 new tokens, not 5" in notes[0]
+    assert "at most 1 new token," in make_prompt(plain, text + "zzz", chat=False, max_new_tokens=5).notes[0]
 
 
 def test_a_template_that_fails_is_a_sentence(tmp_path):

@@ -1,4 +1,4 @@
-"""The page's left column: what to race, and how. It is built, read and written here; nothing here runs a race."""
+"""The page's left column, which says what to race and how: built, read and written here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WEIGHTS = [
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The column's components; `shown` holds which lanes are shown."""
+    """The column's components; `shown` says which lanes are visible."""
 
     preset: gr.Radio
     expect: TextLine
@@ -64,7 +64,7 @@ class Controls:
 
     @staticmethod
     def shown_in(values: Sequence[Any]) -> tuple[bool, ...]:
-        """Of the values of `inputs`, which lanes are shown."""
+        """Which lanes are visible, by the values of `inputs`."""
         return values[3]
 
     def read(self, values: Sequence[Any]) -> Form:
@@ -86,7 +86,7 @@ class Controls:
         return [form.prompt, chat, form.target, form.weights, *settings, more, *self.write_lanes(form, offer)]
 
     def write_lanes(self, form: Form, offer: Offer) -> list[Any]:
-        """Updates of `lanes_written` alone: what is typed elsewhere meanwhile stays."""
+        """Updates of `lanes_written` alone, so that what is typed elsewhere meanwhile stays."""
         shown = tuple(index < len(form.lanes) for index in range(len(self.lanes)))
         specs = [*form.lanes, *[offer.first_lane(form.target)] * (len(self.lanes) - len(form.lanes))]
         updates: list[Any] = [shown, gr.update(visible=not all(shown))]
@@ -97,7 +97,7 @@ class Controls:
 
 
 def build_controls(offer: Offer, form: Form) -> Controls:
-    """The column, standing at `form`: fields, which scroll where they are many, and below them what a run needs."""
+    """Build the column, set to `form`: fields that scroll, and below them what a run needs."""
     with gr.Column(elem_classes="fields", min_width=0):
         preset, expect, prompt = _prompt(form)
         target, chat = _target(offer, form)
@@ -142,7 +142,7 @@ def _buttons() -> tuple[gr.Button, gr.Button, gr.Button, gr.Button]:
 
 
 def _lanes(offer: Offer, form: Form) -> tuple[tuple[LaneControls, ...], gr.State]:
-    """The controls of every lane that can be, and the state that says which are shown."""
+    """The controls of every possible lane, and the state that says which are visible."""
     specs = [*form.lanes, *[offer.first_lane(form.target)] * (MAX_DRAFTS - len(form.lanes))]
     shown = tuple(index < len(form.lanes) for index in range(MAX_DRAFTS))
     lanes = tuple(

@@ -1,4 +1,4 @@
-"""Who is at the device and who waits for it: first come, first served, and everybody can be told their place."""
+"""A queue for the device: first come, first served, and everyone can be told their place."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections import deque
 
 
 class DeviceQueue:
-    """One at a time. A place is any object that `join` gave out; whoever is first in line has the device."""
+    """One race at a time: the first place in the queue has the device. A place is an object that `join` returned."""
 
     def __init__(self) -> None:
         self._places: deque[object] = deque()
         self._moved = threading.Condition()
 
     def join(self) -> object:
-        """Stand at the end of the line."""
+        """Take the last place."""
         place = object()
         with self._moved:
             self._places.append(place)
         return place
 
     def ahead(self, place: object) -> int:
-        """How many come before this place."""
+        """The number of places before this one."""
         with self._moved:
             return self._places.index(place)
 
@@ -31,7 +31,7 @@ class DeviceQueue:
             return self._moved.wait_for(lambda: self._places[0] is place, seconds)
 
     def leave(self, place: object) -> None:
-        """Let go of the device, or give the wait up."""
+        """Leave the queue, from the device or while waiting."""
         with self._moved:
             self._places.remove(place)
             self._moved.notify_all()

@@ -1,4 +1,4 @@
-"""What happens in the left column before a run: presets, lanes that come and go, lists that follow a target, links."""
+"""Events of the left column before a run: presets, lanes added and removed, a new target, links."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from specviz.views.web.offer import Offer
 from specviz.views.web.setting_controls import more_label
 from specviz.views.web.text_line import QUIET, TextLine, error, info
 
-# Handlers that only turn values over: at once, beside the queue, and not for programs.
+# Handlers that only convert values run at once, outside the queue, and are not for programs.
 LIGHT = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
-# JavaScript: the setup into the address bar.
+# JavaScript: put the setup into the address bar.
 SHARE = """(query) => {
   const address = new URL(window.location.href);
   const theme = address.searchParams.get('__theme');
@@ -29,7 +29,7 @@ SHARE = """(query) => {
   if (theme) address.searchParams.set('__theme', theme);
   window.history.replaceState(window.history.state, '', address);
 }"""
-# JavaScript: the same, and on to the clipboard, unless the line says why not.
+# JavaScript: the same, and copy the address, unless the line says why not.
 _COPY = f"""(query, line) => {{
   if (line?.[0] === 'error') return;
   ({SHARE})(query);
@@ -39,7 +39,7 @@ COPIED = "The address of this page now holds the setup, and is copied."
 
 
 class FormEvents:
-    """Wires the column. `usual` is what Reset goes back to, `remembered` keeps the setup in the visitor's browser."""
+    """Wires the column. Reset returns to `usual`; `remembered` keeps the setup in the visitor's browser."""
 
     def __init__(self, controls: Controls, offer: Offer, usual: Form, line: TextLine, remembered: Any) -> None:
         self._controls, self._offer, self._usual = controls, offer, usual
@@ -51,7 +51,7 @@ class FormEvents:
         controls.preset.input(self._use_preset, preset, [controls.expect, *controls.written], **LIGHT)
         told = [controls.preset, controls.expect]
         for changed in (controls.prompt, controls.target, controls.lanes[0].strategy, controls.lanes[0].source):
-            changed.input(lambda: (None, QUIET), None, told, **LIGHT)  # what was to be expected is so no more
+            changed.input(lambda: (None, QUIET), None, told, **LIGHT)  # the expectation no longer holds
         self._on(controls.target.input, lambda form: replace(form, lanes=(self._offer.first_lane(form.target),)))
         self._on(controls.add.click, lambda form: replace(form, lanes=(*form.lanes, self._another(form))))
         for index, lane in enumerate(controls.lanes):
@@ -64,7 +64,7 @@ class FormEvents:
         self._wire_links()
 
     def restored(self, query: Iterable[tuple[str, str]], remembered: str | None) -> list[Any]:
-        """Updates of `restores` for a visit: what the address says, else what the browser remembers."""
+        """Updates of `restores` for a visit: the setup in the address, else the one that the browser remembers."""
         pairs = list(query)
         sent = speaks(pairs)
         nothing = [gr.skip()] * len(self._written)
@@ -72,7 +72,7 @@ class FormEvents:
             return [gr.skip(), *nothing]
         try:
             form = self._offer.cut(from_query(pairs if sent else remembered, self._usual))
-        except SpecvizError as refusal:  # what an older version remembered is let go without a word
+        except SpecvizError as refusal:  # a setup that an older version remembered is dropped silently
             return [error(f"The setup in the address cannot be used. {refusal}") if sent else QUIET, *nothing]
         return [QUIET, *self._controls.write(form, self._offer)]
 
@@ -85,7 +85,7 @@ class FormEvents:
         return self._controls.written
 
     def _on(self, event: Callable[..., Any], change: Callable[[Form], Form]) -> None:
-        """On `event` the lanes become those of what `change` makes of the form."""
+        """On `event`, show the lanes of the form that `change` returns."""
 
         def handle(*values: Any) -> list[Any]:
             return self._controls.write_lanes(change(self._controls.read(values)), self._offer)
@@ -99,14 +99,14 @@ class FormEvents:
         return [info(expect), *self._controls.write(self._offer.cut(form), self._offer)]
 
     def _another(self, form: Form) -> DraftSpec:
-        """A lane like the last one with a k that is still free, so that the two can be told apart and compared."""
+        """A lane like the last one with another k, so that the two can be compared."""
         last = form.lanes[-1] if form.lanes else self._offer.first_lane(form.target)
         k = int(last.k or 0)
         lanes = (last.with_k(other) for other in (2 * k, k // 2, *range(1, MAX_K)) if 0 < other <= MAX_K)
         return next(lane for lane in lanes if lane not in form.lanes)
 
     def _suiter(self, index: int) -> Callable[..., list[Any]]:
-        """Lane `index` has another strategy, which may want another k."""
+        """A handler for another strategy in lane `index`, which may want another k."""
 
         def suit(*values: Any) -> list[Any]:
             form, place = self._controls.read(values), sum(self._controls.shown_in(values)[:index])

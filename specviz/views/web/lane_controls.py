@@ -1,7 +1,6 @@
-"""The controls of one drafting lane, built from what the strategies say of themselves.
+"""The controls of one drafting lane, built from what the strategies say about themselves.
 
-A new strategy brings its own controls here without an edit: its options are built into a group that is shown while the
-strategy is chosen.
+A new strategy needs no edit here: its options become a group of controls that is visible while the strategy is chosen.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ def drafting() -> dict[str, type[Strategy]]:
 
 @dataclass(frozen=True, slots=True)
 class LaneControls:
-    """The components of a lane. `options` holds, for each strategy, its options and their components.
+    """The components of a lane. `options` maps each strategy to its options and their components.
 
-    `groups`: what is seen while a strategy is chosen, its choices in plain sight and the rest folded.
+    `groups`: what is visible while a strategy is chosen; options with choices are shown, the others are folded.
     """
 
     group: gr.Column
@@ -71,7 +70,7 @@ class LaneControls:
         return as_lane(DraftSpec(str(strategy), model or None, options, settings), k)
 
     def write(self, lane: DraftSpec, models: ModelList) -> list[Any]:
-        """Updates of `inputs` that say `lane`, its model to be chosen from `models`; other options are as usual."""
+        """Updates of `inputs` that say `lane`; its model is one of `models`, options it leaves out are as usual."""
         chosen = dict(lane.options)
         source = gr.update(value=lane.source, choices=models.choices, visible=_takes_model(lane.strategy))
         k = gr.update(value=lane.k, label=k_label(drafts_tree(lane)))
@@ -88,7 +87,7 @@ class LaneControls:
         return [gr.update(visible=visible), *groups, self.policy.style(policy_of(lane)), *words]
 
     def wire(self, **quietly: Any) -> None:
-        """A draft that becomes a tree, or a chain again, has k say so, and stand where that makes sense."""
+        """When a draft becomes a tree or a chain, k gets a fitting label and value."""
         self.policy.wire(**quietly)
         for pairs in self.options.values():
             for option, component in pairs:
@@ -97,7 +96,7 @@ class LaneControls:
 
 
 def lane_controls(number: int, lane: DraftSpec, offer: Offer, target: str, shown: bool) -> LaneControls:
-    """Build the controls of lane `number`, from 1, standing at `lane` for `target`."""
+    """Build the controls of lane `number`, from 1, set to `lane` for `target`."""
     models = offer.models(target, lane.strategy)
     with gr.Column(visible=shown, elem_classes="lane-controls", elem_id=f"lane-{number}", min_width=0) as group:
         with gr.Row(elem_classes="lane-head"):
@@ -137,7 +136,7 @@ def policy_of(lane: DraftSpec) -> str:
 
 
 def help_line(strategy: str) -> Line:
-    """What a strategy says of itself."""
+    """What a strategy says about itself."""
     return info(drafting()[strategy].help) if strategy in drafting() else QUIET
 
 
@@ -147,7 +146,7 @@ def k_label(tree: bool) -> str:
 
 
 def _reshaper(option: Option) -> Callable[[Any, Any], Any]:
-    """What `option` makes of k: a tree of few nodes is hardly one, and a long chain is hardly ever kept whole."""
+    """How `option` changes k: a tree of few nodes is hardly a tree, and a long chain is hardly ever kept whole."""
 
     def reshape(value: Any, k: Any) -> Any:
         tree = value == option.tree
@@ -161,9 +160,9 @@ _Groups = tuple[tuple[str, gr.Column | gr.Accordion], ...]
 
 
 def _options(lane: DraftSpec, files: bool, *, folded: bool) -> tuple[dict[str, dict[str, Any]], _Groups]:
-    """The options of every strategy by name, those of the chosen one as `lane` has them, and what holds them.
+    """The components of every strategy's options by name, set to `lane`, and the groups that hold them.
 
-    Choices are in plain sight, the others folded. What names a file is not seen where no file may be named.
+    Options that name a file are hidden where no file may be named.
     """
     found: dict[str, dict[str, Any]] = {}
     groups = []
@@ -189,9 +188,9 @@ def _place(folded: bool, visible: bool) -> gr.Column | gr.Accordion:
 
 
 def _control(option: Option, value: Any, seen: bool) -> Any:
-    """The component of an option. Ranges of numbers are checked when the run is asked for, in words."""
+    """The component of an option. Ranges are checked when a run is asked for."""
     shown = {"label": option.name.replace("_", " "), "info": option.help or None, "visible": seen}
-    if option.choices:  # what they mean is said by the label of k
+    if option.choices:  # the label of k says what they mean
         return gr.Radio(list(option.choices), value=value, elem_classes="chips inline", **{**shown, "info": None})
     if option.type is bool:
         return gr.Checkbox(value, **shown)

@@ -1,7 +1,7 @@
-"""Loaded models, shared by all visitors: each loaded once, in a thread of its own, evicted when memory runs short.
+"""Loaded models, shared by all visitors: each is loaded once, in its own thread, and evicted when memory runs short.
 
-The store is the page's only shared state. Weights are never changed, so that whoever holds a model may go on using it
-after the store has let go of it; its memory is free when the last of them is done.
+The store is the only state that visitors share. Weights are never changed, so a race may go on using a model that the
+store has evicted; its memory is free when the last race is done with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class Loading:
-    """One load, under way or over. `fraction` and `sentence` say how far it is."""
+    """A load in progress or finished. `fraction` and `sentence` say how far it is."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -45,7 +45,7 @@ class Loading:
 
     @property
     def words(self) -> str:
-        """What a visitor who waits is told."""
+        """What a waiting visitor is told."""
         if self.failed:
             return str(self._error)
         if self.over:
@@ -55,11 +55,11 @@ class Loading:
         return f"Loading {self.title}{step}{share} ({time.monotonic() - self._since:.0f} s)"
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is over, after waiting at most `seconds`."""
+        """Wait at most `seconds`; returns whether the load is over."""
         return self._over.wait(seconds)
 
     def result(self) -> LanguageModel:
-        """The model, as soon as it is there. Raises the LoadError of a load that failed."""
+        """Wait for the model and return it. Raises the LoadError of a load that failed."""
         self._over.wait()
         if self._model is None:
             raise self._error or LoadError(f"{self.title} could not be loaded.")
@@ -88,10 +88,10 @@ class ModelStore:
         self._models: OrderedDict[str, LanguageModel] = OrderedDict()
         self._loading: dict[str, Loading] = {}
         self._lock = threading.Lock()
-        self._turn = threading.Lock()  # one load at a time, or their peaks of memory would add up
+        self._turn = threading.Lock()  # one load at a time: peaks of memory would add up
 
     def title(self, source: str) -> str:
-        """What a person calls the weights of `source`."""
+        """The name of the weights of `source` for people."""
         model = self.loader.catalog.model_of(source)
         if model is None:
             return normalise(source)
@@ -99,9 +99,9 @@ class ModelStore:
         return f"{model.title}, {form}" if form else model.title
 
     def begin(self, source: str, beside: Collection[LanguageModel] = ()) -> Loading:
-        """Start loading `source`, or join a load under way; over at once where it is loaded.
+        """Start loading `source`, or join its load in progress; a loaded model gives a load that is over.
 
-        Models in `beside` are not evicted for it. Raises LoadError for a source that is none.
+        Models in `beside` are not evicted to make room. Raises LoadError for an unknown kind of source.
         """
         key = normalise(source)
         with self._lock:
@@ -136,7 +136,7 @@ class ModelStore:
         except SpecvizError as error:
             self._forget(key)
             loading.fail(error)
-        except Exception as error:  # whatever a library raises must reach those who wait, or they wait for ever
+        except Exception as error:  # any error must reach the visitors who wait, or they wait for ever
             _log.exception("Loading %s failed", key)
             self._forget(key)
             loading.fail(LoadError(f"{loading.title} could not be loaded: {error}"))
@@ -154,7 +154,7 @@ class ModelStore:
                 torch.cuda.empty_cache()
 
     def _evict(self, wanted: Collection[LanguageModel]) -> bool:
-        """Let go of the models used longest ago until the rest is within the budget."""
+        """Evict the least recently used models until the rest fits the budget; returns whether any was evicted."""
         before = len(self._models)
         for key in list(self._models):
             if self.budget_bytes is None or self._bytes() <= self.budget_bytes:

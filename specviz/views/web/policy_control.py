@@ -1,6 +1,6 @@
-"""The control of how many of k tokens a lane drafts: a policy and its level, folded away, seen where there is a choice.
+"""The control of a lane's k policy, which says how many of k tokens are drafted, and of the policy's level.
 
-In a form, a link and a draft argument a policy is one word, `name` or `name-level`, as Settings has it.
+In forms, links and drafts a policy is one word, `name` or `name-level`, as in Settings.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from specviz.core.errors import InputError
 from specviz.core.settings import K_POLICIES, k_policy
 from specviz.views.web.labels import LABELS
 
-# name: (what it does, what its level is); a policy without words is called by its name
+# name: (what it does, what its level is); a policy that is not listed shows its name
 _WORDS = {
     "fixed": ("always k", ""),
-    "confidence": ("stop at an unsure token, by its chance", "stop below this chance of the likeliest token"),
+    "confidence": ("stop at an unsure token, by its probability", "stop below this probability of the likeliest token"),
     "entropy": ("stop at an unsure token, by entropy", "stop above this entropy of the draft, in nats"),
-    "adaptive": ("adapt to the acceptance so far", "least chance of a drafted token to be kept"),
+    "adaptive": ("adapt to the acceptance so far", "least chance that a drafted token is kept"),
 }
 
 
@@ -49,11 +49,11 @@ class PolicyControl:
         return [name, _level_update(name, level)]
 
     def style(self, policy: str) -> Any:
-        """The update of `fold`: which policy is chosen is seen while it is closed."""
+        """The update of `fold`, whose label shows the policy while it is closed."""
         return gr.update(label=fold_label(policy))
 
     def wire(self, **quietly: Any) -> None:
-        """A policy that is chosen comes with the level that is usual for it."""
+        """A newly chosen policy starts at its usual level."""
         self.name.input(_usual, self.name, [self.level, self.fold], **quietly)
 
 
@@ -88,7 +88,7 @@ def _level_label(name: str) -> str:
 
 
 def _split(policy: str) -> tuple[str, float | None]:
-    """Name and level; a level that cannot be is the usual one, since a form may say anything."""
+    """Name and level; an impossible level, which a form may hold, becomes the usual one."""
     try:
         return k_policy(policy)
     except InputError:

@@ -1,6 +1,6 @@
-"""A request becomes a race: weights are waited for, lanes are made, and what happens comes out as steps.
+"""Run a request: wait for the device and for the weights, then race.
 
-A step is an Event of the race, or a `Waiting`: a sentence for as long as nothing races yet. Knows nothing of Gradio.
+What happens comes out as steps: events of the race, and before them `Waiting` sentences. Knows nothing of Gradio.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _LOOK_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What is being waited for, in words."""
+    """A sentence that says what the race waits for."""
 
     sentence: str
 
 
 Step = Event | Waiting
 Cancelled = Callable[[], bool]
-# A request and the question whether it is still wanted -> batches of steps, as they come.
+# Takes a request and a function that says whether it was cancelled; gives batches of steps as they come.
 Runner = Callable[[RaceRequest, Cancelled], Iterator[list[Step]]]
 
 
 def thread_runner(store: ModelStore, hz: float) -> Runner:
-    """Races run in a thread of their own, one at a time; their steps come at most `hz` times a second."""
+    """Races run one at a time, each in its own thread; steps come at most `hz` times per second."""
     queue = DeviceQueue()
 
     def run(request: RaceRequest, cancelled: Cancelled) -> Iterator[list[Step]]:
@@ -43,7 +43,7 @@ def thread_runner(store: ModelStore, hz: float) -> Runner:
 
 
 def _in_turn(queue: DeviceQueue, race_steps: Iterator[Step], cancelled: Cancelled) -> Iterator[Step]:
-    """The steps, once those who came before are done: two engines at once would slow each other."""
+    """The steps, once the races before are over: two engines at once would slow each other down."""
     place = queue.join()
     try:
         while not queue.wait(place, _LOOK_SECONDS):
@@ -57,7 +57,7 @@ def _in_turn(queue: DeviceQueue, race_steps: Iterator[Step], cancelled: Cancelle
 
 
 def steps(request: RaceRequest, store: ModelStore, cancelled: Cancelled) -> Iterator[Step]:
-    """Everything from the first wait to RaceFinished; nothing more once `cancelled` while waiting."""
+    """The steps from the first wait to RaceFinished; they end early where the race is cancelled while it waits."""
     models = yield from wait_for_models(request, store, cancelled)
     if models is not None:
         yield from request.events(models, cancelled=cancelled)
@@ -66,7 +66,7 @@ def steps(request: RaceRequest, store: ModelStore, cancelled: Cancelled) -> Iter
 def wait_for_models(
     request: RaceRequest, store: ModelStore, cancelled: Cancelled
 ) -> Generator[Waiting, None, dict[str, LanguageModel] | None]:
-    """The models of a request by source, loaded where they are not; None if cancelled before they were there."""
+    """The models of a request by source, loaded where needed; None if cancelled before they were ready."""
     models: dict[str, LanguageModel] = {}
     for source in request.sources:
         loading = store.begin(source, tuple(models.values()))

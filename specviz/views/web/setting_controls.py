@@ -1,4 +1,4 @@
-"""The controls of the settings that all lanes share; their ranges are checked, in words, when a run is asked for."""
+"""The controls of the settings that all lanes share; their values are checked when a run is asked for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OFF = {"top_k": " (0: off)", "top_p": " (1: off)"}
 
 @dataclass(frozen=True, slots=True)
 class SettingControls:
-    """The components, by the name of their setting, in the order of SHARED."""
+    """The components by setting, in the order of SHARED."""
 
     fields: dict[str, Any]
     more: gr.Accordion
@@ -46,13 +46,13 @@ class SettingControls:
 
     @classmethod
     def of(cls, first: dict[str, Any], folded: tuple[dict[str, Any], Any]) -> SettingControls:
-        """Of what `first_settings` and `folded_settings` have built."""
+        """From what `first_settings` and `folded_settings` built."""
         found, more = {**first, **folded[0]}, folded[1]
         return cls({name: found[name] for name in SHARED}, more)
 
 
 def first_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Build the controls that are always seen, standing at `settings`."""
+    """Build the controls that are always visible, set to `settings`."""
     found: dict[str, Any] = {}
     with gr.Row(elem_classes="settings-row"):
         for name, step in _FIRST.items():
@@ -61,14 +61,14 @@ def first_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def folded_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-    """Build the others, and the fold that holds them."""
+    """Build the other controls, and the fold that holds them."""
     found: dict[str, Any] = {}
     with gr.Accordion(more_label(settings), open=False, elem_classes="more", elem_id="more") as more:
         with gr.Row(elem_classes="settings-row"):
             for name, step in _MORE.items():
                 label = LABELS[name] + _OFF.get(name, "")
                 found[name] = gr.Number(settings[name], label=label, step=step, min_width=104, elem_id=name)
-        stop = f"{LABELS['stop']}, one a line"
+        stop = f"{LABELS['stop']}, one per line"
         found["stop"] = gr.Textbox(_stop_lines(settings["stop"]), label=stop, lines=2, elem_id="stop_strings")
         found["ignore_eos"] = gr.Checkbox(settings["ignore_eos"], label=LABELS["ignore_eos"])
         found["telemetry"] = gr.Checkbox(settings["telemetry"], label=LABELS["telemetry"])
@@ -76,7 +76,7 @@ def folded_settings(settings: dict[str, Any]) -> tuple[dict[str, Any], Any]:
 
 
 def more_label(settings: dict[str, Any]) -> str:
-    """The label of the settings that are folded away: which of them are not as usual."""
+    """The label of the folded settings, which names those that were changed."""
     usual = Settings()
     folded = [name for name in SHARED if name not in _FIRST]
     changed = [name.replace("_", " ") for name in folded if settings[name] != getattr(usual, name)]
@@ -84,7 +84,7 @@ def more_label(settings: dict[str, Any]) -> str:
 
 
 def _stop_strings(text: str | None) -> tuple[str, ...]:
-    """One a line; a line break within one is written \\n."""
+    """One per line; a line break within one is written \\n."""
     return tuple(line.replace("\\n", "\n") for line in (text or "").split("\n") if line)
 
 

@@ -1,4 +1,4 @@
-"""An iterator run in a thread of its own, its items handed over in batches: the engine never waits for the page."""
+"""Run an iterator in its own thread and hand its items over in batches: the engine never waits for the page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Worker:
                 self._items.append(item)
                 if self._closing.is_set():
                     break
-        except BaseException as error:  # it is raised again where the items are read
+        except BaseException as error:  # raised again where the items are read
             self.error = error
         finally:
             close = getattr(self._source, "close", None)
@@ -36,18 +36,18 @@ class _Worker:
             self.over.set()
 
     def take(self) -> list[object]:
-        """What has come since the last time."""
+        """The items since the last call."""
         return [self._items.popleft() for _ in range(len(self._items))]
 
     def close(self) -> None:
-        """End the source after the item that it is at; nobody waits for it, for this may be the server's own thread."""
+        """End the source after its current item. Nobody waits for it: this may be the server's own thread."""
         self._closing.set()
 
 
 def in_thread(source: Iterator[T], seconds: float) -> Iterator[list[T]]:
-    """The items of `source`, produced in a thread under a copy of this context; a list every `seconds`, maybe empty.
+    """The items of `source`, produced in a thread under a copy of this context: a list every `seconds`, maybe empty.
 
-    What `source` raises is raised here, after the items before it. Closing ends the thread after its next item.
+    An exception of `source` is raised here, after the items before it. Closing ends the thread after its next item.
     """
     worker = _Worker(source)
     try:

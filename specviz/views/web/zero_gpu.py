@@ -1,8 +1,7 @@
-"""Races on ZeroGPU, where a GPU is lent for the seconds of one call.
+"""Races on ZeroGPU, which lends a GPU for the seconds of one call.
 
-The call runs in a process forked for it: it takes a request, not models, and gives out tuples of JSON texts, since all
-that passes is pickled. No thread runs inside; the trace is put together in the main process. Away from ZeroGPU nothing
-here is used.
+The call runs in a forked process, and everything that passes is pickled: it takes a request, not models, and yields
+tuples of JSON texts. No thread runs inside; the main process collects the trace. Elsewhere nothing here is used.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from specviz.views.web.model_store import ModelStore
 from specviz.views.web.running import Cancelled, Runner, Step, wait_for_models
 
 _USUAL_SECONDS = 60  # of a profile that names no costs
-_BATCH = 4  # events a tuple: a yield is where a cancel is noticed
+_BATCH = 4  # events per tuple; only between tuples is a cancel noticed
 REFUSED = (
     "The GPU was not granted ({}). Ask for fewer tokens or lanes, sign in for a larger quota, "
     "or look at a recorded race meanwhile."
@@ -40,7 +39,7 @@ REFUSED = (
 
 
 def spaces_module() -> ModuleType | None:
-    """The `spaces` package on a ZeroGPU machine, else None. To be imported before CUDA is touched."""
+    """The `spaces` package on a ZeroGPU machine, else None. Import it before CUDA is touched."""
     if not os.environ.get("SPACES_ZERO_GPU"):
         return None
     try:
@@ -50,14 +49,14 @@ def spaces_module() -> ModuleType | None:
 
 
 def duration(request: RaceRequest, profile: Profile) -> int:
-    """Seconds of GPU to ask for: the worst case of this race, capped; small ones are served first."""
+    """Seconds of GPU to ask for: the worst case of this race, capped. Short requests are served first."""
     if profile.zero_gpu is None:
         return _USUAL_SECONDS
     return max(1, round(profile.zero_gpu.seconds(request.max_new_tokens, request.k_max, len(request.drafts))))
 
 
 def zero_runner(spaces: Any, store: ModelStore, profile: Profile) -> Runner:
-    """Races run in one `@spaces.GPU` call each: all lanes on the same card, one charge."""
+    """Each race is one `@spaces.GPU` call: all lanes run on the same card, for one charge."""
 
     def seconds(request: RaceRequest) -> int:
         return duration(request, profile)
@@ -77,7 +76,7 @@ def zero_runner(spaces: Any, store: ModelStore, profile: Profile) -> Runner:
 
 
 def _texts(request: RaceRequest, store: ModelStore) -> Iterator[tuple[str, ...]]:
-    """Inside the call: events as JSON, a few a tuple. A refusal in words travels as a tuple too."""
+    """Inside the call: events as JSON, several per tuple. A refusal is sent the same way."""
     batch: list[str] = []
     try:
         for event in request.events(_models(request, store)):
@@ -91,7 +90,7 @@ def _texts(request: RaceRequest, store: ModelStore) -> Iterator[tuple[str, ...]]
 
 
 def _models(request: RaceRequest, store: ModelStore) -> dict[str, LanguageModel]:
-    """What the process had loaded when it was forked; to load here would take a thread and the lent seconds."""
+    """The models that were loaded when the process was forked. To load here would cost a thread and lent seconds."""
     models = {source: store.loaded(source) for source in request.sources}
     missing = next((source for source, model in models.items() if model is None), None)
     if missing is not None:
@@ -100,7 +99,7 @@ def _models(request: RaceRequest, store: ModelStore) -> dict[str, LanguageModel]
 
 
 def _received(batches: Iterator[tuple[str, ...]], cancelled: Cancelled) -> Iterator[list[Step]]:
-    """In the main process: the events again. Closing the call's iterator is what stops it."""
+    """In the main process: the events again. Closing the iterator of the call stops it."""
     trace: list[Event] = []
     try:
         for batch in batches:
@@ -112,7 +111,7 @@ def _received(batches: Iterator[tuple[str, ...]], cancelled: Cancelled) -> Itera
                 return
     except SpecvizError:
         raise
-    except Exception as error:  # the quota's refusals are of several types, gradio's Error among them
+    except Exception as error:  # a used-up quota raises several types, gradio's Error among them
         raise ContextError(REFUSED.format(error)) from error
     finally:
         close = getattr(batches, "close", None)
