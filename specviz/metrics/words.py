@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from specviz.core.settings import k_policy
 from specviz.metrics.agreement import Comparison
-from specviz.metrics.formats import counted, fixed, percent, times
+from specviz.metrics.formats import UNDEFINED, counted, fixed, percent, times
 from specviz.metrics.reasons import Because, Factor
 from specviz.metrics.verdict import Caution, Divergence, LaneVerdict, Price, Speed
 from specviz.traces import Reason
@@ -63,7 +63,7 @@ def badge(verdict: LaneVerdict) -> Badge:
     """Whether the output is standard decoding's, as far as that can be said."""
     match verdict.comparison:
         case Comparison.STANDARD:
-            return Badge("the baseline")
+            return Badge(UNDEFINED)
         case Comparison.IDENTICAL:
             return Badge("✓ identical output", "good")
         case Comparison.DIVERGED:

@@ -5,7 +5,7 @@ itself, one JSON object per line. Standard library only: importing this package 
 """
 
 from specviz.traces.codec import event_from_json, event_to_json
-from specviz.traces.jsonl import TraceWriter, read_trace, write_trace
+from specviz.traces.jsonl import MAX_TRACE_BYTES, TraceWriter, parse_trace, read_trace, write_trace
 from specviz.traces.records import (
     SCHEMA_VERSION,
     Alternative,
@@ -31,6 +31,7 @@ from specviz.traces.records import (
 )
 
 __all__ = [
+    "MAX_TRACE_BYTES",
     "SCHEMA_VERSION",
     "Alternative",
     "Calibrated",
@@ -55,6 +56,7 @@ __all__ = [
     "VerifyCurve",
     "event_from_json",
     "event_to_json",
+    "parse_trace",
     "read_trace",
     "write_trace",
 ]

@@ -11,7 +11,7 @@ from typing import IO
 
 from specviz.core.errors import SpecvizError, TraceError
 from specviz.traces.codec import event_from_json, event_to_json
-from specviz.traces.records import SCHEMA_VERSION, Event, RaceStarted
+from specviz.traces.records import SCHEMA_VERSION, Event, RaceStarted, RoundDone
 
 MAX_TRACE_BYTES = 64 * 1024 * 1024
 
@@ -56,10 +56,18 @@ def read_trace(path: str | Path) -> Iterator[Event]:
     Raises TraceError, naming the line, where the file is missing, too large, of another schema or broken.
     """
     path = Path(path)
-    *lines, cut = _read(path).split(b"\n")
+    yield from parse_trace(_read(path), path.name)
+
+
+def parse_trace(data: bytes | str, name: str = "the trace") -> Iterator[Event]:
+    """The events of a trace file's content, as `read_trace` gives them; errors call it by `name`."""
+    content = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if len(content) > MAX_TRACE_BYTES:
+        raise TraceError(f"{name} is larger than {MAX_TRACE_BYTES // 1024**2} MB, the limit for a trace.")
+    *lines, cut = content.split(b"\n")
     if _is_json(cut) or not lines:
         lines.append(cut)
-    yield from parse_lines(lines, path.name)
+    yield from parse_lines(lines, name)
 
 
 def parse_lines(lines: Iterable[bytes | str], name: str = "the trace") -> Iterator[Event]:
@@ -80,16 +88,13 @@ def parse_lines(lines: Iterable[bytes | str], name: str = "the trace") -> Iterat
 
 
 def _read(path: Path) -> bytes:
-    """The file's bytes, unpacked where its name ends in .gz; neither may be larger than a trace may be."""
+    """The file's bytes, unpacked where its name ends in .gz; of either, at most one more than a trace may have."""
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as file:
-            data = file.read(MAX_TRACE_BYTES + 1)
+            return file.read(MAX_TRACE_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise TraceError(f"The trace {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    if len(data) > MAX_TRACE_BYTES:
-        raise TraceError(f"{path.name} is larger than {MAX_TRACE_BYTES // 1024**2} MB, the limit for a trace.")
-    return data
 
 
 def _is_json(line: bytes) -> bool:
@@ -104,7 +109,9 @@ def _parse(line: bytes | str, where: str) -> Event:
     try:
         value = json.loads(line, parse_constant=_refuse_constant)
         _check_schema(value)
-        return event_from_json(value)
+        event = event_from_json(value)
+        _check_tree(event)
+        return event
     except RecursionError as error:
         raise TraceError(f"{where}: it is nested too deeply.") from error
     except SpecvizError as error:
@@ -122,3 +129,10 @@ def _check_schema(value: object) -> None:
     schema = header.get("schema", SCHEMA_VERSION) if isinstance(header, dict) else SCHEMA_VERSION
     if schema != SCHEMA_VERSION:
         raise TraceError(f"it has schema {schema!r}; this version reads schema {SCHEMA_VERSION}.")
+
+
+def _check_tree(event: Event) -> None:
+    """A drafted token follows the context (-1) or one drafted before it."""
+    for index, draft in enumerate(event.round.drafts if isinstance(event, RoundDone) else ()):
+        if draft.parent is not None and not -1 <= draft.parent < index:
+            raise TraceError(f"drafted token {index + 1} of the round follows a token that does not come before it.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from playwright.sync_api import expect
+from support.saved_pages import saved_page
 from support.synthetic_race import race_events
 
 from specviz.traces import (
@@ -19,13 +20,12 @@ from specviz.traces import (
     TargetToken,
     Token,
 )
-from specviz.views.web.race_view.saved_page import saved_page
 
 
-def open_saved(page, folder, events, summary=None):
-    """Shows a trace as the file that Python saves, with no server."""
+def open_saved(page, folder, events, report=None):
+    """Shows a trace as a saved file, with no server."""
     path = folder / "race.html"
-    path.write_text(saved_page(events, summary), "utf-8")
+    path.write_text(saved_page(events, report), "utf-8")
     page.goto(path.as_uri())
     page.wait_for_selector(".lanes .lane")
     settle(page)

@@ -3,12 +3,11 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from support import tiny_checkpoints
+from support.saved_pages import saved_page
 
 from specviz.catalogue.gallery import recordings
-from specviz.metrics import summarize
+from specviz.views.report import race_report
 from specviz.views.web.app import Options, build_app, launch_options
-from specviz.views.web.race_view.saved_page import saved_page
-from specviz.views.web.summary_json import numbers
 
 pytestmark = pytest.mark.browser
 THEMES = ("light", "dark")
@@ -130,7 +129,7 @@ def test_the_page_on_a_phone(opened, page, theme):
 def test_a_saved_page(page, tmp_path, theme):
     events = tuple(next(iter(recordings().values())).events())
     file = tmp_path / "run.html"
-    file.write_text(saved_page(events, {name: numbers(lane) for name, lane in summarize(events).items()}), "utf-8")
+    file.write_text(saved_page(events, race_report(events)), "utf-8")
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.goto(file.as_uri())
     page.wait_for_selector(".log .tok")

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from race_page import has, seek, settle
 from support.browser_kit import launch, race_app
-from support.synthetic_race import HOSTILE, race_events, summary_of
+from support.saved_pages import saved_page
+from support.synthetic_race import HOSTILE, race_events
 
 from specviz.traces import LaneFinished, RaceStarted, Reason, RoundDone, Verdict, event_to_json, read_trace, write_trace
-from specviz.views.web.race_view.saved_page import saved_page
+from specviz.views.report import race_report
 
 pytestmark = pytest.mark.browser
 
@@ -19,6 +20,8 @@ TRACES = {
     "four": race_events(120, (2, 5, 8), temperature=1.0),
     "hostile": race_events(60, (4,), temperature=1.0, hostile=True),
 }
+# what the report fills in
+REPORTED = (".headline h2", ".badges", ".final", ".facts")
 TEXT = "[...document.querySelectorAll('[data-lane=\"%d\"] .log .tok:not(.rejected)')].map(n => n.textContent).join('')"
 
 
@@ -346,29 +349,54 @@ def test_download_open_and_save_keep_the_run(page, url, tmp_path):
         page.click('[data-act="html"]')
     saved = tmp_path / "race.html"
     download.value.save_as(saved)
+    report = json.loads(json.dumps(race_report(TRACES["two"]).as_json()))
+    data = saved.read_text("utf-8").split('id="trace">')[1].split("</script>")[0]
+    assert json.loads(data) == {"saved": lines, "report": report}
+    settle(page)
+    live = [page.inner_text(part) for part in REPORTED]
     page.goto(saved.as_uri())
     page.wait_for_selector(".final:not([hidden])")
     has(page, '[data-lane="0"] .log .tok', 200)
+    assert [page.inner_text(part) for part in REPORTED] == live
     page.click(".menu summary")
+    has(page, '.menu input[type=file], [data-act="load"]', 0)  # no server there to read a trace
+
+
+def test_a_trace_that_is_opened_gets_all_that_a_run_gets(page, url, tmp_path):
+    run(page, url, "four")
+    path = tmp_path / "race.jsonl"
+    write_trace(path, TRACES["two"])
     page.locator(".menu input[type=file]").set_input_files(path)
-    page.wait_for_function("document.querySelector('.final').hidden")
+    has(page, ".lane", 2)
+    page.wait_for_selector(".final:not([hidden])")
     has(page, '[data-lane="0"] .log .tok', 200)
+    opened = [page.inner_text(part) for part in REPORTED]
+    run(page, url)
+    assert [page.inner_text(part) for part in REPORTED] == opened
 
 
-def test_a_broken_file_is_refused_in_words_and_the_view_stays(page, url, tmp_path):
+def test_a_broken_file_is_refused_in_words_where_it_was_chosen_and_the_view_stays(page, url, tmp_path):
     run(page, url)
     path = tmp_path / "<img src=x onerror='window.pwn=1'>.jsonl"
     path.write_text("{", "utf-8")
+    page.click(".menu summary")
+    for _ in range(2):
+        page.locator(".menu input[type=file]").set_input_files(path)
+        page.wait_for_selector(".menu .refusal:not([hidden])")
+        assert "line 1: it is not JSON" in page.locator(".refusal").text_content()
+    path.write_text('{"event":"RaceFinished"}\n', "utf-8")
     page.locator(".menu input[type=file]").set_input_files(path)
-    page.wait_for_selector(".banner:not([hidden])")
-    assert "Line 1 is not JSON" in page.locator(".banner").text_content()
+    page.wait_for_function("document.querySelector('.refusal').textContent.includes('no trace')")
     has(page, '[data-lane="0"] .log .tok', 200)
     assert page.evaluate("window.pwn") is None
+    write_trace(path, TRACES["two"])
+    page.locator(".menu input[type=file]").set_input_files(path)
+    page.wait_for_selector(".menu .refusal", state="hidden")
 
 
-def test_a_page_saved_by_python_opens_offline_and_replays(page, tmp_path):
+def test_a_saved_page_opens_offline_and_replays(page, tmp_path):
     path = tmp_path / "race.html"
-    path.write_text(saved_page(TRACES["hostile"], summary_of(TRACES["hostile"])), "utf-8")
+    path.write_text(saved_page(TRACES["hostile"], race_report(TRACES["hostile"])), "utf-8")
     page.goto(path.as_uri())
     page.wait_for_selector(".final:not([hidden])")
     has(page, '[data-lane="0"] .log .tok', 60)
@@ -462,19 +490,19 @@ def test_what_arrived_outlives_the_server(browser, tmp_path):
     context.close()
 
 
-def test_measure_is_offered_of_a_run_of_this_page_only_and_reaches_python(page, serve, tmp_path):
+def test_measure_is_offered_of_a_run_of_this_page_only_and_reaches_python(page, serve):
     import gradio as gr
 
     from specviz.views.web.race_view.component import RaceView, recorded
 
     events = race_events(20, (4,))
     with gr.Blocks() as demo:
-        view = RaceView(recorded(events, summary_of(events)), measurable=True)
+        view = RaceView(recorded(events, race_report(events)), measurable=True)
         said = gr.Textbox(elem_id="said")
         view.measure(lambda: "asked", None, said)
         gr.Button("Run", elem_id="run").click(lambda: run_value(events), None, view, show_progress="hidden")
         gr.Button("Show", elem_id="show").click(
-            lambda: recorded(events, summary_of(events)), None, view, show_progress="hidden"
+            lambda: recorded(events, race_report(events)), None, view, show_progress="hidden"
         )
     page.goto(serve(demo))
     page.wait_for_selector(".final:not([hidden])")
@@ -486,10 +514,7 @@ def test_measure_is_offered_of_a_run_of_this_page_only_and_reaches_python(page, 
     has(page, '[data-act="measure"]', 0)
     page.click("#run")
     has(page, '[data-act="measure"]', 1)
-    path = tmp_path / "race.jsonl"
-    write_trace(path, events)
-    page.locator(".menu input[type=file]").set_input_files(path)
-    has(page, '[data-act="measure"]', 0)
+    has(page, '[data-act="load"]', 0)
 
 
 def run_value(events):
@@ -499,7 +524,7 @@ def run_value(events):
     stream = RaceStream()
     for event in events:
         stream.push(event)
-    stream.push_summary(summary_of(events))
+    stream.push_report(race_report(events))
     return stream.flush()
 
 

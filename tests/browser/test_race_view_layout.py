@@ -2,7 +2,9 @@
 
 import pytest
 from race_page import open_saved, settle
-from support.synthetic_race import race_events, summary_of
+from support.synthetic_race import race_events
+
+from specviz.views.report import race_report
 
 pytestmark = pytest.mark.browser
 
@@ -86,7 +88,7 @@ def test_the_card_goes_back_beside_its_token_when_the_window_is_wide(page, tmp_p
 def test_no_words_of_a_chart_lie_on_others(page, tmp_path, width, count):
     page.set_viewport_size({"width": width, "height": 1000})
     events = race_events(300, KS[count])
-    open_saved(page, tmp_path, events, summary_of(events))
+    open_saved(page, tmp_path, events, race_report(events))
     page.wait_for_timeout(200)
     for chart in page.locator(".chart").all():
         words = [node for node in chart.locator("svg text, h3, .legend, button").all() if node.text_content().strip()]

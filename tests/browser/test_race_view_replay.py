@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 from race_page import open_saved, plain_rounds, race_of, seek, settle
-from support.synthetic_race import race_events, summary_of
+from support.synthetic_race import race_events
 
 from specviz.traces import DraftToken, Kind, RoundDone, TargetToken, Token, Verdict
+from specviz.views.report import race_report
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +23,7 @@ def end_of(events):
 
 def test_a_replay_says_that_it_is_one_and_the_finished_runs_table_stays(page, tmp_path):
     events = race_events(120, (5,))
-    open_saved(page, tmp_path, events, summary_of(events))
+    open_saved(page, tmp_path, events, race_report(events))
     final, table = headline(page), page.inner_text(".final")
     assert "Replay" not in final
     assert table.startswith("The finished run")
@@ -62,14 +63,12 @@ def test_a_speed_is_said_as_the_metrics_say_it(page, tmp_path, seconds, live, ov
 
 def test_what_holds_a_win_back_is_said_in_the_final_table(page, tmp_path):
     events = race_events(60, (5,))
-    summary = summary_of(events)
-    summary["k=5"]["holds_back"] = "What holds it back most: only 71 % are accepted: if all were, it would be 2.6x."
-    open_saved(page, tmp_path, events, summary)
-    said = page.inner_text(".final .why")
-    assert said.endswith("What holds it back most: only 71 % are accepted: if all were, it would be 2.6×.")
-    assert "faster, the same 60 tokens" in said
-    del summary["k=5"]["holds_back"]
-    open_saved(page, tmp_path, events, summary)
+    report = race_report(events)
+    (said,) = report.reasons
+    assert "faster, the same 60 tokens" in said and "What holds it back most: the draft costs" in said
+    open_saved(page, tmp_path, events, report)
+    assert page.inner_text(".final .why") == said
+    open_saved(page, tmp_path, events, replace(report, reasons=("1.2× faster.",)))
     assert "holds it back" not in page.inner_text(".final")
 
 

@@ -1,13 +1,16 @@
 """Rounds that drafted a tree: the text is the path taken, the card draws the rest, the row in flight both."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
 from race_page import has, open_saved, plain_rounds, race_of, seek
 
+from specviz.core.errors import TraceError
 from specviz.drafts.cascade import Cascade
-from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Token, Verdict, event_to_json
+from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Token, Verdict, event_to_json, parse_trace
+from specviz.views.report import SourceRow, race_report
 from specviz.views.web.race_view.bundle import script
 
 pytestmark = pytest.mark.browser
@@ -134,35 +137,39 @@ def test_a_lane_of_trees_counts_nodes_and_depth(shown):
 
 
 def test_who_guessed_is_a_table_where_a_draft_has_several_sources(page, tmp_path):
-    numbers = {
-        "standard": {"kept_tokens": 6, "sources": []},
-        "tree": {
-            "accepted": 4,
-            "verdict": "1.2x faster, the same 6 tokens",
-            "policy_bias": "k is chosen as it runs.",
-            "sources": [
-                {"source": "match", "drafted": 2, "accepted": 2},
-                {"source": "<b>", "drafted": 3, "accepted": 0},
-            ],
-        },
-    }
-    open_saved(page, tmp_path, events(), numbers)
+    sources = (SourceRow("", "a match", ("2", "2", "100%", "50%")), SourceRow("", "<b>", ("3", "0", "0%", "0%")))
+    report = replace(race_report(events()), sources=sources)
+    open_saved(page, tmp_path, events(), report)
     table = page.locator(".final .scroll").nth(1)
     assert [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()] == [
         ["a match", "2", "2", "100%", "50%"],
         ["<b>", "3", "0", "0%", "0%"],
     ]
-    assert page.inner_text(".final .why").endswith("k is chosen as it runs.")
-    numbers["tree"]["sources"] = []
-    open_saved(page, tmp_path, events(), numbers)
+    open_saved(page, tmp_path, events(), replace(report, sources=()))
     assert page.locator(".final .scroll").count() == 1
+
+
+def test_a_tree_has_a_row_for_its_depth_and_its_sources_are_counted(page, tmp_path):
+    report = race_report(events())
+    open_saved(page, tmp_path, events(), report)
+    rows = [row.split("\t") for row in page.locator(".final .scroll").nth(0).locator("tbody tr").all_inner_texts()]
+    assert [row.title for row in report.rows] == [title for title, *_ in rows]
+    assert ["mean drafted", "–", "4.50"] in rows and ["mean depth", "–", "2.50"] in rows
+    # match: a and d; table: b and c, f untested; recycled: e
+    assert [(one.source, one.cells[:2]) for one in report.sources] == [
+        ("a match", ("2", "2")),
+        ("recycled", ("1", "1")),
+        ("the table", ("3", "0")),
+    ]
+    tooltip = page.locator(".final th span[title]").first.get_attribute("title")
+    assert tooltip == report.rows[0].meaning
 
 
 @pytest.fixture
 def modules(page):
     """A page in which `M` holds what these modules export."""
     page.goto("about:blank")
-    exports = "return { Trace, explain, roundItems, isTree, depthsOf, hasDraft, fromJsonl };"
+    exports = "return { Trace, explain, roundItems, isTree, depthsOf, hasDraft };"
     body = script().replace("return mount(root, host, STYLE);", exports)
     page.evaluate(f"() => {{ {body} window.M = specvizRaceView(); }}")
     return page
@@ -216,11 +223,21 @@ def test_a_tree_of_one_branch_is_a_chain_and_depths_are_counted_from_one(modules
         assert found == [tree, depths]
 
 
-@pytest.mark.parametrize("parent", [6, 0, -2, 0.5, "a", [0]])
-def test_a_file_whose_tree_hangs_on_nothing_is_refused(modules, parent):
+@pytest.mark.parametrize(
+    ("parent", "says"),
+    [
+        (6, "drafted token 1"),
+        (0, "drafted token 1"),
+        (-2, "drafted token 1"),
+        (0.5, "parent"),
+        ("a", "parent"),
+        ([0], "parent"),
+    ],
+)
+def test_a_file_whose_tree_hangs_on_nothing_is_refused(parent, says):
     lines = [event_to_json(event) for event in events()]
     done = next(line for line in lines if line["event"] == "RoundDone" and line["lane"] == "tree")
-    read = "text => { try { return M.fromJsonl(text).length; } catch (e) { return e.message; } }"
-    assert modules.evaluate(read, "\n".join(map(json.dumps, lines))) == len(lines)
+    assert len(list(parse_trace("\n".join(map(json.dumps, lines))))) == len(lines)
     done["round"]["drafts"][0]["parent"] = parent
-    assert "drafted token" in modules.evaluate(read, "\n".join(map(json.dumps, lines)))
+    with pytest.raises(TraceError, match=says):
+        list(parse_trace("\n".join(map(json.dumps, lines))))

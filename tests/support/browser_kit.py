@@ -6,7 +6,9 @@ import os
 import shutil
 import time
 
-from support.synthetic_race import summary_of
+from gradio import EventData
+
+from specviz.views.report import race_report
 
 CHROMIUM_ARGS = (
     "--headless",
@@ -58,20 +60,21 @@ def play(events: list, hz: float, seconds: float, ended: list[float] | None = No
         value = stream.value()
         if value:
             yield value
-    stream.push_summary(summary_of(events))
+    stream.push_report(race_report(events))
     if ended is not None:
         ended.append(time.time())
     yield stream.flush()
 
 
 def race_app(traces: dict, hz: float = 20.0, seconds: float = 1.5, ended: list[float] | None = None):
-    """A Blocks app with a RaceView and, for each trace, a button that plays it and one that stops it."""
+    """A Blocks app with a RaceView that opens traces; for each trace a button that plays it and one that stops it."""
     import gradio as gr
 
     from specviz.views.web.race_view.component import RaceView
 
     with gr.Blocks() as demo:
-        view = RaceView()
+        view = RaceView(openable=True)
+        view.open_trace(_opened, None, view, show_progress="hidden")
         for name, events in traces.items():
 
             def played(events=events):
@@ -80,6 +83,17 @@ def race_app(traces: dict, hz: float = 20.0, seconds: float = 1.5, ended: list[f
             running = gr.Button(name, elem_id=f"run-{name}").click(played, None, view, show_progress="hidden")
             gr.Button("Stop", elem_id=f"stop-{name}").click(None, None, None, cancels=[running])
     return demo
+
+
+def _opened(event: EventData):
+    from specviz.core.errors import SpecvizError
+    from specviz.views.web.gallery_events import opened_trace
+    from specviz.views.web.race_view.component import refused
+
+    try:
+        return opened_trace(event._data)[1]
+    except SpecvizError as refusal:
+        return refused(str(refusal))
 
 
 def launch(demo) -> str:

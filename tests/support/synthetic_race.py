@@ -209,30 +209,6 @@ def interleave(lanes: tuple[LaneInfo, ...], rounds: list[list[Round]], text: str
             yield LaneFinished(lanes[lane].name, reason, text)
 
 
-def summary_of(events: list[Event]) -> dict[str, dict]:
-    """The fields of a Summary that the view reads, counted here from the events."""
-    found: dict[str, dict] = {}
-    header = events[0].header
-    for lane in header.lanes:
-        own = [event.round for event in events if isinstance(event, RoundDone) and event.lane == lane.name]
-        kept = sum(len(done.kept) for done in own)
-        found[lane.name] = {
-            "kept_tokens": kept,
-            "target_passes": len(own),
-            "draft_passes": sum(done.draft_passes for done in own),
-            "seconds": sum(done.seconds for done in own),
-            "positions_computed": sum(1 + len(done.drafts) for done in own),
-            "wasted_positions": sum(1 + len(done.drafts) - len(done.kept) for done in own),
-            "tau": kept / len(own),
-            "identical_to_standard": True,
-        }
-    base = found["standard"]["seconds"]
-    for numbers in found.values():
-        numbers["speedup"] = base / numbers["seconds"]
-        numbers["verdict"] = f"{numbers['speedup']:.1f}x faster, the same {numbers['kept_tokens']} tokens"
-    return found
-
-
 TREE_ROUND = Round(
     0, 3, 3,
     (

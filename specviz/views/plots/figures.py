@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from specviz.traces import Event
+from specviz.views.lane_names import short_names
 from specviz.views.plots import tables
 from specviz.views.plots.figure_theme import PHASES, Look, Theme, blank, dress_axes, label, lane_look, phase_look, say
-from specviz.views.plots.lane_names import short_names
 
 NOTHING_DRAFTED = "No lane has drafted a token."
 NO_ROUNDS = "No lane has finished a round."

@@ -12,8 +12,10 @@ from rich.text import Text
 
 from specviz.metrics import Group, Place, Row, Summary, rows, shown_in, verdict_of
 from specviz.metrics.formats import UNDEFINED, Format, fixed, parameters, percent
-from specviz.metrics.words import badge, holds_back, policy_bias, sentence
+from specviz.metrics.words import holds_back, policy_bias, sentence
 from specviz.traces import Header, LaneInfo, ModelInfo, VerifyCurve
+from specviz.views.lane_names import source_label
+from specviz.views.report import output_row
 from specviz.views.terminal.escaping import one_line
 from specviz.views.terminal.lane_text import BOLD, FAINT
 
@@ -59,11 +61,13 @@ def notes_of(header: Header) -> Iterator[str]:
             yield f"{lane.draft_model.name}: {lane.draft_model.note}"
 
 
-def print_numbers(console: Console, summaries: Sequence[Summary], curve: VerifyCurve | None) -> None:
+def print_numbers(
+    console: Console, summaries: Sequence[Summary], lanes: Sequence[LaneInfo], curve: VerifyCurve | None
+) -> None:
     """The table of all numbers, as many lanes across as the terminal holds, and the verify curve."""
     across = max(1, (console.width - _LABEL_WIDTH) // _LANE_WIDTH)
     for start in range(0, len(summaries), across):
-        console.print(_table(summaries[start : start + across]))
+        console.print(_table(summaries[start : start + across], lanes[start : start + across]))
     say(console)(_curve(curve))
     say(console)()
 
@@ -78,31 +82,33 @@ def print_verdicts(console: Console, summaries: Sequence[Summary], lanes: Sequen
             tell(f"  {one_line(more)}", FAINT)
 
 
-def _table(summaries: Sequence[Summary]) -> Table:
+def _table(summaries: Sequence[Summary], lanes: Sequence[LaneInfo]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("")
     for summary in summaries:
         table.add_column(Text(one_line(summary.name)), justify="right", overflow="fold", min_width=8)
-    for title, lines in _sections(summaries):
+    for title, lines in _sections(summaries, lanes):
         table.add_row(Text(title, BOLD))
         for label, cells in lines:
             table.add_row(Text(f"  {one_line(label)}"), *map(Text, cells))
     return table
 
 
-def _sections(summaries: Sequence[Summary]) -> Iterator[tuple[str, list[tuple[str, Sequence[str]]]]]:
+def _sections(
+    summaries: Sequence[Summary], lanes: Sequence[LaneInfo]
+) -> Iterator[tuple[str, list[tuple[str, Sequence[str]]]]]:
     """(title, [(label, a cell per lane)]) in the catalogue's order; sections that no lane fills are left out."""
     metrics = shown_in(Place.TERMINAL)
     for group in Group:
         found = rows(summaries, [metric for metric in metrics if metric.group is group])
         lines = [_line(row) for row in found]
         if group is Group.AGREEMENT:
-            lines.append(("output", [badge(verdict_of(summary)).text for summary in summaries]))
+            lines.append(_line(output_row(summaries)))
         if lines:
             yield group.value, lines
     if positions := list(_by_position(summaries)):
         yield "acceptance by position: conditional / vLLM's, of n rounds", positions
-    if sources := list(_by_source(summaries)):
+    if sources := list(_by_source(summaries, lanes)):
         yield "accepted by source, of drafted", sources
 
 
@@ -123,14 +129,18 @@ def _positions(summary: Summary) -> Iterator[str]:
         yield f"{Format.MEAN(conditional)} / {Format.MEAN(vllm)} of {reached}"
 
 
-def _by_source(summaries: Sequence[Summary]) -> Iterator[tuple[str, Sequence[str]]]:
+def _by_source(summaries: Sequence[Summary], lanes: Sequence[LaneInfo]) -> Iterator[tuple[str, Sequence[str]]]:
     """A line per source of drafts; none where no draft names its sources."""
-    told = [
-        {one.source: f"{one.accepted:,d} of {one.drafted:,d}, {percent(one.acceptance)}" for one in summary.sources}
-        for summary in summaries
-    ]
+    told = [_sources(summary, lane) for summary, lane in zip(summaries, lanes, strict=True)]
     for source in dict.fromkeys(source for lane in told for source in lane):
         yield source, [lane.get(source, UNDEFINED) for lane in told]
+
+
+def _sources(summary: Summary, lane: LaneInfo) -> dict[str, str]:
+    return {
+        source_label(lane, one.source): f"{one.accepted:,d} of {one.drafted:,d}, {percent(one.acceptance)}"
+        for one in summary.sources
+    }
 
 
 def _curve(curve: VerifyCurve | None) -> str:

@@ -99,7 +99,7 @@ def _show_text(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink]) -> 
         for text in lanes.notes():
             note(text)
         summaries = list(tally.summaries().values())
-        print_numbers(out, summaries, curve.curve)
+        print_numbers(out, summaries, stage.header.lanes, curve.curve)
         print_verdicts(out, summaries, stage.header.lanes)
     return interrupted
 

@@ -16,12 +16,12 @@ import gradio as gr
 from pydantic import RootModel
 
 from specviz.core.errors import InputError, SpecvizError
-from specviz.metrics import Tally
+from specviz.metrics import summarize
 from specviz.races.request import RaceRequest, make_request
 from specviz.traces import Event, RaceStarted, event_to_json
+from specviz.views.report import lane_json, race_report
 from specviz.views.web.offer import Offer
 from specviz.views.web.running import Runner, Waiting
-from specviz.views.web.summary_json import numbers
 
 _MESSAGE_SECONDS = 0.25
 Ask = Callable[..., RaceRequest]
@@ -45,7 +45,7 @@ def add_api(offer: Offer, runner: Runner, **queueing: Any) -> None:
 
     @_asking(ask, dict)
     def summary(*values: Any, **named: Any) -> dict:
-        """Race as `/race` does; returns every number of each lane by its name, and the settings."""
+        """Race as `/race` does; returns every number of each lane by its field, and the report in words."""
         with _refusals():
             request = ask(*values, **named)
             return _summary(request, chain.from_iterable(_batches(runner, request)))
@@ -138,12 +138,15 @@ def _batches(runner: Runner, request: RaceRequest) -> Iterator[list[Event]]:
 
 
 def _summary(request: RaceRequest, events: Iterable[Event]) -> dict[str, Any]:
-    """The command line's object: lanes by name, the settings they share, and what they ran on."""
-    tally, ran_on = Tally(), {}
-    for event in events:
-        tally.add(event)
-        if isinstance(event, RaceStarted):
-            header = event.header
-            ran_on = {"target": header.target.name, "device": header.device, "dtype": header.dtype}
-    lanes = {name: numbers(summary, bulk=True) for name, summary in tally.summaries().items()}
-    return {"lanes": lanes, "settings": asdict(request.settings), **ran_on}
+    """Lanes by name, the report that the page shows, the settings that lanes share, and what they ran on."""
+    trace = tuple(events)
+    header = next(event.header for event in trace if isinstance(event, RaceStarted))
+    summaries = summarize(trace)
+    return {
+        "lanes": {name: lane_json(summary) for name, summary in summaries.items()},
+        "report": race_report(trace, summaries).as_json(),
+        "settings": asdict(request.settings),
+        "target": header.target.name,
+        "device": header.device,
+        "dtype": header.dtype,
+    }

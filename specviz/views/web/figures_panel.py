@@ -17,7 +17,7 @@ from gradio.components.plot import PlotData
 
 from specviz.traces import Event
 from specviz.views import plots
-from specviz.views.plots.lane_names import short_names
+from specviz.views.lane_names import short_names
 
 MAX_ROWS = 2000
 _FIGURES: tuple[tuple[str, Callable[..., Any], Callable[..., pd.DataFrame]], ...] = (

@@ -9,17 +9,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from specviz.core.errors import SpecvizError
-from specviz.metrics import Spread, Summary, summarize, verdict_of
+from specviz.metrics import Spread, Summary, summarize
 from specviz.traces import Event, RaceFinished
+from specviz.views.report import Report, race_report
 from specviz.views.web.running import Cancelled, Runner, Waiting
 from specviz.views.web.session import Session, Shown
-from specviz.views.web.summary_json import numbers
 from specviz.views.web.text_line import QUIET, busy, error, info
 
 RUNS = 5
+_TIMED = ("speedup", "seconds", "tokens_per_second", "first_token_seconds")
 
 
 def measure(session: Session, ticket: int | None, runner: Runner, runs: int = RUNS) -> Iterator[Shown]:
@@ -47,22 +47,20 @@ def _measured(session: Session, runner: Runner, cancelled: Cancelled, runs: int)
             yield Shown(line=info("The measurement was stopped; the numbers are those of the one run."))
             return
         found.append(summarize(trace))
-    session.stream.push_summary(together(summarize(session.trace), found))
+    session.stream.push_report(report_of_runs(session.trace, found))
     yield Shown(session.stream.flush(), QUIET)
 
 
-def together(shown: dict[str, Summary], found: Sequence[dict[str, Summary]]) -> dict[str, dict[str, Any]]:
-    """The shown race's numbers, by lane, with the times of all runs: medians, and their spread in the verdict."""
-    return {name: _lane(summary, [run[name] for run in found if name in run]) for name, summary in shown.items()}
-
-
-def _lane(summary: Summary, runs: Sequence[Summary]) -> dict[str, Any]:
-    middle = {name: _median(runs, name) for name in ("speedup", "seconds", "tokens_per_second", "first_token_seconds")}
-    speedups = [run.speedup for run in runs if run.speedup is not None]
-    told = speedups and not summary.standard
-    spread = Spread(len(speedups), min(speedups), max(speedups)) if told else None
-    median = replace(summary, **middle)
-    return {**numbers(median, verdict=verdict_of(median, spread)), "runs": len(runs)}
+def report_of_runs(trace: Sequence[Event], found: Sequence[dict[str, Summary]]) -> Report:
+    """The report on the race that is shown, with the times of all runs: medians, and their spread in the verdict."""
+    summaries, spreads = {}, {}
+    for name, summary in summarize(trace).items():
+        runs = [run[name] for run in found if name in run]
+        summaries[name] = replace(summary, **{field: _median(runs, field) for field in _TIMED})
+        speedups = [run.speedup for run in runs if run.speedup is not None]
+        if speedups and not summary.standard:
+            spreads[name] = Spread(len(speedups), min(speedups), max(speedups))
+    return race_report(trace, summaries, spreads)
 
 
 def _median(runs: Sequence[Summary], name: str) -> float | None:

@@ -14,9 +14,9 @@ from specviz.metrics import Tally
 from specviz.races.racing import STANDARD
 from specviz.races.request import RaceRequest
 from specviz.traces import Event, LaneInfo, RaceFinished, RaceStarted
+from specviz.views.report import opening_report, race_report
 from specviz.views.web.race_view.race_stream import RaceStream, Value
 from specviz.views.web.running import Runner, Waiting
-from specviz.views.web.summary_json import numbers
 from specviz.views.web.text_line import QUIET, Line, busy, error, info
 
 
@@ -129,9 +129,11 @@ def _follow(session: Session, request: RaceRequest, runner: Runner, stopped: _St
             tally.add(step)
             trace.append(step)
             stream.push(step)
+            if isinstance(step, RaceStarted):
+                stream.push_report(opening_report(step.header))
             line = _line(step, line)
         if trace and isinstance(trace[-1], RaceFinished):
-            stream.push_summary({name: numbers(summary) for name, summary in tally.summaries().items()})
+            stream.push_report(race_report(trace, tally.summaries()))
             session.raced, session.trace, session.stream = request, tuple(trace), stream
             yield Shown(stream.flush(), line)
             return

@@ -13,8 +13,8 @@ from specviz.core.errors import InputError
 from specviz.core.settings import Settings
 from specviz.traces import DraftToken, LaneInfo, RaceStarted, Round, RoundDone, Token, Verdict
 from specviz.views import plots
+from specviz.views.lane_names import short_names
 from specviz.views.plots.figure_theme import label
-from specviz.views.plots.lane_names import short_names
 
 NAMES = (
     "acceptance_by_position",

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from support.synthetic_race import HOSTILE, race_events, summary_of
+from support.synthetic_race import HOSTILE, race_events
+from support.wire_decoder import Decoder
 
+from specviz.views.report import race_report
 from specviz.views.web.race_view.bundle import script
 from specviz.views.web.race_view.component import RaceView
-from specviz.views.web.race_view.race_stream import MAX_RUNS, SLOTS, RaceStream, notice, recorded, resync
-from specviz.views.web.race_view.saved_page import saved_page
-from specviz.views.web.race_view.wire import Decoder
+from specviz.views.web.race_view.race_stream import MAX_RUNS, SLOTS, RaceStream, recorded, refused, resync
 
 
 class Clock:
@@ -113,7 +113,7 @@ def test_a_run_too_large_to_keep_goes_on_without_resync(monkeypatch):
 
 def test_a_recorded_trace_is_one_value_that_is_not_live():
     events = race_events(50)
-    value = recorded(events, summary_of(events))
+    value = recorded(events, race_report(events))
     assert value["live"] is False
     assert numbers(value) == [1]
     batch = json.loads(next(slot for slot in value["ring"] if slot).split("|", 1)[1])
@@ -121,13 +121,14 @@ def test_a_recorded_trace_is_one_value_that_is_not_live():
     assert batch["e"][-1][0] == "s"
 
 
-def test_a_notice_is_a_run_with_one_sentence():
-    value = notice("The draft's tokens differ.")
-    assert [slot for slot in value["ring"] if slot] == ['1|{"e":[["n","error","The draft\'s tokens differ."]]}']
+def test_a_refusal_is_no_run_and_the_same_one_is_news_again():
+    one, again = refused("The file holds no events."), refused("The file holds no events.")
+    assert one["refused"] == "The file holds no events." and "run" not in one and one != again
 
 
 def test_template_and_props_hold_no_text_of_a_run():
-    view = RaceView(recorded(race_events(30, hostile=True)))
+    events = race_events(30, hostile=True)
+    view = RaceView(recorded(events, race_report(events)))
     config = view.get_config()
     assert config["html_template"] == '<div class="sv-mount"></div>'
     assert config["css_template"] == ""
@@ -144,14 +145,3 @@ def test_the_script_is_one_function_that_no_script_element_can_be_ended_by():
     assert "<!--" not in text
     assert "\nimport " not in text
     assert "\nexport " not in text
-
-
-def test_a_saved_page_keeps_every_event_and_no_markup_of_theirs():
-    events = race_events(30, hostile=True)
-    page = saved_page(events, summary_of(events), title="<b>")
-    data = page.split('id="trace">')[1].split("</script>")[0]
-    assert len(json.loads(data)["saved"]) == len(events)
-    assert "<img" not in page
-    assert "<title>&lt;b&gt;</title>" in page
-    # two elements of ours, one closing tag each
-    assert page.count("</script>") == 2

@@ -9,9 +9,13 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 from support import tiny_checkpoints
 
+from specviz.catalogue.gallery import recordings
 from specviz.metrics import summarize
+from specviz.races.request import make_request
 from specviz.traces import event_from_json
+from specviz.views.report import lane_json, race_report
 from specviz.views.terminal import main as command_line
+from specviz.views.web.api import _summary
 from specviz.views.web.app import Options, build_app, launch_options
 
 PROMPT = "the cat sat on the mat and the dog"
@@ -159,3 +163,14 @@ def test_the_endpoints_are_described_with_their_types(client):
     assert parameters["drafts"]["parameter_default"] == ["prompt-lookup"]
     assert parameters["temperature"]["parameter_default"] == 0.0
     assert not parameters["prompt"]["parameter_has_default"]
+
+
+@pytest.mark.parametrize("name", list(recordings()))
+def test_the_summary_carries_the_report_of_its_race(name):
+    events = list(recordings()[name].events())
+    summary = json.loads(
+        json.dumps(_summary(make_request("a", ["prompt-lookup"], "embedded", {}), iter(events)), allow_nan=False)
+    )
+    assert summary["report"] == json.loads(json.dumps(race_report(events).as_json()))
+    lanes = {lane: lane_json(each) for lane, each in summarize(events).items()}
+    assert summary["lanes"] == json.loads(json.dumps(lanes))

@@ -12,10 +12,10 @@ from specviz.core.errors import LoadError
 from specviz.metrics import summarize
 from specviz.races.request import make_request
 from specviz.traces import LaneFinished, RaceFinished, RaceStarted, Reason, RoundDone
+from specviz.views.report import race_report
 from specviz.views.web.model_store import ModelStore
 from specviz.views.web.running import Waiting, steps, thread_runner
 from specviz.views.web.session import Session, run
-from specviz.views.web.summary_json import numbers
 
 HZ = 50.0
 
@@ -65,10 +65,11 @@ def test_a_run_ends_with_its_trace_kept_and_its_numbers_sent(store, target):
     assert isinstance(session.trace[0], RaceStarted) and isinstance(session.trace[-1], RaceFinished)
     kept = summarize(session.trace)
     assert kept["standard"].kept_tokens == kept["prompt-lookup:k=4"].kept_tokens == 24
-    kind, summary = messages(sent)[-1]
-    assert kind == "s"
-    assert summary == {name: numbers(lane) for name, lane in kept.items()}
-    assert summary["prompt-lookup:k=4"]["verdict"].endswith(".") or summary["prompt-lookup:k=4"]["verdict"]
+    (first, opening), *_, (kind, report) = (message for message in messages(sent) if message[0] == "s")
+    assert first == kind == messages(sent)[-1][0] == "s"
+    assert opening["headline"] is None and opening["facts"] and not opening["rows"]
+    assert report == json.loads(json.dumps(race_report(session.trace).as_json()))
+    assert report["headline"]["rest"] and report["badges"]
     assert not session.busy and not session.running
 
 
@@ -89,7 +90,7 @@ def test_stopping_ends_every_lane_within_a_round(store, target):
     assert [event.reason for event in ends] == [Reason.CANCELLED] * 2
     assert session.trace[-1] == RaceFinished(cancelled=True)
     assert sent[-1].line[1].startswith("Stopped.")
-    assert messages(sent)[-1][1]["standard"]["kept_tokens"] >= 1
+    assert messages(sent)[-1][1]["badges"][0]["text"].startswith("the same as far as both got")
 
 
 def test_a_second_run_takes_the_place_of_the_first(store, target):

@@ -15,7 +15,7 @@ from specviz.views.web.controls import build_controls
 from specviz.views.web.device_line import device_line
 from specviz.views.web.figures_panel import Report, build_report
 from specviz.views.web.form_events import LIGHT, FormEvents
-from specviz.views.web.gallery_events import build_gallery, first_value, wire_gallery
+from specviz.views.web.gallery_events import build_gallery, first_value, wire_gallery, wire_opening
 from specviz.views.web.model_store import ModelStore
 from specviz.views.web.offer import Offer
 from specviz.views.web.pages.page_record import Page, PageContext
@@ -47,7 +47,7 @@ def build_race_page(context: PageContext) -> None:
             gallery = build_gallery()
             caption = TextLine(elem_classes="line caption", elem_id="caption")
             line = TextLine(role="alert", elem_classes="line", elem_id="line")
-            view = RaceView(first_value(), measurable=True, elem_id="race")
+            view = RaceView(first_value(), measurable=True, openable=True, elem_id="race")
             report = build_report()
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()
@@ -55,7 +55,9 @@ def build_race_page(context: PageContext) -> None:
     over = RunEvents(controls, offer, context.runner, context.hz, line, view).wire(session, remembered)
     over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
     shown = wire_gallery(blocks, gallery, session, view, caption)
-    shown.then(_draw(report), session, report.outputs, **LIGHT)
+    opened = wire_opening(gallery, session, view, caption, line)
+    for event in (shown, opened):
+        event.then(_draw(report), session, report.outputs, **LIGHT)
     _wire_report(report, theme, session)
     _wire_visit(blocks, offer, store, events, remembered, chip)
 

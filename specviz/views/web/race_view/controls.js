@@ -11,7 +11,7 @@ const STORE = 'specviz.view';
 
 export class Controls {
   // act(name, value): what was asked for: play, again, round, token, seek, speed, live, jsonl, html, load, look.
-  constructor(act) {
+  constructor(act, opens) {
     this.act = act;
     this.look = remembered();
     const button = (name, text, label) =>
@@ -49,13 +49,14 @@ export class Controls {
         this.slider,
         this.time,
       ),
-      this.menu(),
+      this.menu(opens),
     );
     this.listen();
   }
 
-  menu() {
+  menu(opens) {
     this.file = el('input', { type: 'file', accept: '.jsonl,.json,.txt', hidden: true, 'aria-label': 'A trace file' });
+    this.refusal = el('p', { class: 'refusal', role: 'alert', hidden: true });
     const save = (name, text) => el('button', { type: 'button', 'data-act': name }, text);
     const box = ([name, text]) =>
       el('label', {}, el('input', { type: 'checkbox', 'data-look': name, checked: this.look[name] }), text);
@@ -75,8 +76,9 @@ export class Controls {
         ...SWITCHES.map(box),
         save('jsonl', 'Download trace (JSONL)'),
         save('html', 'Save as HTML'),
-        save('load', 'Open a trace…'),
-        this.file,
+        opens ? save('load', 'Open a trace…') : null,
+        opens ? this.file : null,
+        this.refusal,
       ),
     );
   }
@@ -100,6 +102,12 @@ export class Controls {
       if (name === 'load') this.file.click();
       else if (name) this.act(name);
     });
+  }
+
+  // Why the chosen file cannot be opened, where it was chosen; '' once that is past.
+  refuse(sentence) {
+    setText(this.refusal, sentence);
+    this.refusal.hidden = !sentence;
   }
 
   // Shows time t of `end`; `live` is the measured speed of a run still coming in, null otherwise.

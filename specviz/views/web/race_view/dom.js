@@ -19,9 +19,9 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-// A table of plain cells: the first row is the head, and the first cell of each row names the row.
+// A table of texts or elements: the first row is the head, and the first cell of each row names the row.
 export function table(caption, head, rows) {
-  const cell = (tag, text, scope) => el(tag, { scope }, String(text));
+  const cell = (tag, content, scope) => el(tag, { scope }, content instanceof Node ? content : String(content));
   return el(
     'table',
     {},

@@ -9,7 +9,7 @@ import { Pointing } from './pointing.js';
 import { niceSpan, Timeline } from './timeline.js';
 import { Curves } from './curves.js';
 import { Report } from './report.js';
-import { download, fromJsonl, MAX_BYTES, toHtml, toJsonl } from './files.js';
+import { download, toHtml, toJsonl } from './files.js';
 import { Controls } from './controls.js';
 import { legend } from './legend.js';
 import { plural } from './words.js';
@@ -29,7 +29,7 @@ class RaceView {
     this.pointing = new Pointing(root, this.timeline);
     this.curves = new Curves();
     this.report = new Report();
-    this.controls = new Controls((name, value) => this.act(name, value));
+    this.controls = new Controls((name, value) => this.act(name, value), !!host.maxTraceBytes);
     this.laneRow = el('div', { class: 'lanes' });
     this.status = el('p', { class: 'sr-only', role: 'status' });
     root.replaceChildren(
@@ -70,17 +70,23 @@ class RaceView {
     this.playback.reset(this.trace, live);
     this.openLanes();
     this.report.reset(live && !!this.host.measurable);
+    this.controls.refuse('');
     this.refresh();
   }
 
   receive(messages) {
     for (const message of messages) {
       if (message.event) this.append(message.event);
-      else if (message.summary) this.trace.summary = message.summary;
-      else this.report.notice(message.notice, message.level);
+      else this.take(message.report);
     }
     this.playback.pulse();
     this.refresh();
+  }
+
+  // The report on the race: its facts when it starts, all of it when it is over.
+  take(report) {
+    this.trace.report = report ?? null;
+    this.report.showFacts(this.trace.report);
   }
 
   append(event) {
@@ -88,10 +94,9 @@ class RaceView {
     if (event.event === 'RaceStarted') this.openLanes();
     if (event.event === 'RoundDone') this.learn(this.trace.byName.get(event.lane));
     if (event.event === 'LaneFinished' && event.reason === 'error') {
-      this.report.notice(`${event.lane} failed: ${event.message ?? 'no reason was given.'}`, 'error');
+      this.report.notice(`${event.lane} failed: ${event.message ?? 'no reason was given.'}`);
     }
     if (event.event === 'RaceFinished') this.playback.live = false;
-    if (!['RoundDone', 'LaneFinished'].includes(event.event)) this.report.showFacts(this.trace);
   }
 
   // What only a lane's rounds tell: that it drafts trees, that its drafts come from several sources.
@@ -121,11 +126,11 @@ class RaceView {
     this.pointing.reset(this.lanes);
   }
 
-  // Shows a finished trace: from a file, or from the page that holds this view.
-  load(events, summary) {
+  // Shows a finished trace with its report, from the file that holds this view.
+  load(events, report) {
     this.start(false);
     events.forEach((event) => this.append(event));
-    this.trace.summary = summary ?? null;
+    this.take(report);
     this.refresh();
   }
 
@@ -176,13 +181,12 @@ class RaceView {
     this.draw();
   }
 
+  // Hands a trace file to Python, which reads it and sends back the run with its report, or why it cannot.
   async openFile(file) {
-    try {
-      if (file.size > MAX_BYTES) throw new Error(`It is larger than ${MAX_BYTES / 2 ** 20} MB, the limit for a trace.`);
-      this.load(fromJsonl(await file.text()), null);
-    } catch (error) {
-      this.report.notice(`${file.name} cannot be opened. ${error.message}`, 'error');
-    }
+    const { maxTraceBytes } = this.host;
+    this.controls.refuse('');
+    if (file.size <= maxTraceBytes) this.host.trigger('open_trace', { name: file.name, text: await file.text() });
+    else this.controls.refuse(`${file.name} is larger than ${maxTraceBytes / 2 ** 20} MB, the limit for a trace.`);
   }
 
   applyLook(look) {
@@ -307,8 +311,8 @@ class RaceView {
   }
 }
 
-// Puts a race view into `root`. host: {value, watch, resync, trigger, measurable} of a live component, or
-// {saved, summary} of a file.
+// Puts a race view into `root`. host: {value, watch, resync, trigger, measurable, maxTraceBytes} of a live component, or
+// {saved, report} of a file. `maxTraceBytes` is 0 where no trace can be opened.
 export function mount(root, host, style) {
   if (!document.getElementById('specviz-style')) document.head.append(el('style', { id: 'specviz-style' }, style));
   root.classList.add('specviz-race');
@@ -320,7 +324,7 @@ export function mount(root, host, style) {
 
 function openSaved(view, host) {
   if (matchMedia('(prefers-color-scheme: dark)').matches) document.body.classList.add('dark');
-  view.load(host.saved, host.summary);
+  view.load(host.saved, host.report);
 }
 
 function connect(view, host) {
@@ -329,6 +333,10 @@ function connect(view, host) {
     onMessages: (messages) => view.receive(messages),
     resync: (request) => host.resync(request),
   });
-  host.watch(() => receiver.accept(host.value()));
-  receiver.accept(host.value());
+  const accept = (value) => {
+    if (value?.refused) view.controls.refuse(value.refused);
+    else receiver.accept(value);
+  };
+  host.watch(() => accept(host.value()));
+  accept(host.value());
 }

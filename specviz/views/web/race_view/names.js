@@ -1,5 +1,5 @@
 // What lanes are called: a heading, and a short name that tells each from the others. The short names are those of
-// specviz/views/plots/lane_names.py; a test holds the two together. Pure functions of lanes.
+// specviz/views/lane_names.py; a test holds the two together. Pure functions of lanes.
 import { millions } from './words.js';
 
 // The lane's name as a heading.

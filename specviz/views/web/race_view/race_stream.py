@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from specviz.traces import Event
+from specviz.views.report import Report
 from specviz.views.web.race_view import wire
 
 SLOTS = 16
@@ -96,13 +97,9 @@ class RaceStream:
     def push(self, event: Event) -> None:
         self._pending.append(event)
 
-    def push_summary(self, summary: dict[str, dict[str, Any]]) -> None:
-        """The final numbers: lane name to the JSON fields of its Summary, `verdict` among them."""
-        self._extra.append(["s", summary])
-
-    def push_notice(self, text: str, level: str = "error") -> None:
-        """A sentence shown loudly above the race; level is "error" or "info"."""
-        self._extra.append(["n", level, text])
+    def push_report(self, report: Report) -> None:
+        """The report on the race, as far as it goes; a later one takes its place."""
+        self._extra.append(["s", report.as_json()])
 
     def value(self, force: bool = False) -> Value | None:
         """What to send now: None where nothing is new, or where the last value is younger than 1 / hz seconds."""
@@ -130,18 +127,15 @@ class RaceStream:
         self._ring[number % SLOTS] = f"{number}|{text}"
 
 
-def recorded(events: Iterable[Event], summary: dict[str, dict[str, Any]] | None = None) -> Value:
-    """The value that shows a finished trace, ready to be replayed."""
+def recorded(events: Iterable[Event], report: Report) -> Value:
+    """The value that shows a finished trace with its report, ready to be replayed."""
     stream = RaceStream(live=False)
     for event in events:
         stream.push(event)
-    if summary:
-        stream.push_summary(summary)
+    stream.push_report(report)
     return stream.flush()
 
 
-def notice(text: str, level: str = "error") -> Value:
-    """The value that shows one sentence and no race: a draft that was refused, a target that failed to load."""
-    stream = RaceStream()
-    stream.push_notice(text, level)
-    return stream.flush()
+def refused(sentence: str) -> Value:
+    """The value that says why a file cannot be opened, where it was chosen; the race that is shown stays."""
+    return {"refused": sentence, "nonce": secrets.token_urlsafe(8)}  # else a second refusal would be no news

@@ -1,4 +1,4 @@
-"""Generates records.js: the records of a trace as JSDoc types, and the defaults that their JSON leaves out.
+"""Generates records.js: the records of a trace and of its report as JSDoc types, and the defaults that JSON leaves out.
 
 `make records` writes the file. A type describes what `specviz.traces.codec` writes: a field that equals its default is
 absent, a token is `[id, text, piece]` with trailing nulls cut, an event carries its class name under `event`.
@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from specviz.core.settings import Settings
+from specviz.metrics import Row
+from specviz.metrics.words import Badge, Headline
 from specviz.traces import SCHEMA_VERSION, DraftToken, Event, Kind, Round, TargetToken, Token, Verdict, records
+from specviz.views.report import Report, SourceRow
 
 FILE = Path(__file__).with_name("records.js")
 # These travel to the page as arrays of their fields (wire.py).
 ARRAYS = (Round, DraftToken, TargetToken)
 EVENTS = typing.get_args(Event)
+# The report on a race travels as it is.
+REPORT = (Headline, Badge, Row, SourceRow, Report)
 
 _TEXT = """\
 // The records of a trace as they stand in JSON. Generated from the Python records: edit those, then `make records`.
@@ -81,11 +86,12 @@ def _fields(kind: type) -> str:
 
 
 def _kinds() -> Iterator[type]:
-    """Settings, then the types of `traces.records` in the order of that file; a Token is an array of its own kind."""
+    """Settings, the types of `traces.records` in the order of that file, and the report's; a Token is an array."""
     yield Settings
     for kind in vars(records).values():
         if isinstance(kind, type) and kind.__module__ == records.__name__ and kind is not Token:
             yield kind
+    yield from REPORT
 
 
 def _typedef(kind: type) -> str:
@@ -94,12 +100,13 @@ def _typedef(kind: type) -> str:
     hints = typing.get_type_hints(kind)
     lines = [f"@typedef {{object}} {kind.__name__}"]
     lines += [f"@property {{{_literal(kind.__name__)}}} event"] if kind in EVENTS else []
-    lines += [_property(spec, hints[spec.name]) for spec in fields(kind)]
+    lines += [_property(spec, hints[spec.name], kind in REPORT) for spec in fields(kind)]
     return "\n".join(("/**", *(f" * {line}" for line in lines), " */"))
 
 
-def _property(spec: Field[Any], hint: Any) -> str:
-    required = spec.default is MISSING and spec.default_factory is MISSING
+def _property(spec: Field[Any], hint: Any, whole: bool) -> str:
+    """`whole`: the record is written with all its fields, defaults too."""
+    required = whole or (spec.default is MISSING and spec.default_factory is MISSING)
     return f"@property {{{_type(hint)}}} {spec.name if required else f'[{spec.name}]'}"
 
 

@@ -249,4 +249,44 @@ export const FIELDS = {
  * @property {boolean} [cancelled]
  */
 
+/**
+ * @typedef {object} Headline
+ * @property {string} big
+ * @property {string} rest
+ */
+
+/**
+ * @typedef {object} Badge
+ * @property {string} text
+ * @property {string} kind
+ */
+
+/**
+ * @typedef {object} Row
+ * @property {string} title
+ * @property {string} meaning
+ * @property {string[]} cells
+ */
+
+/**
+ * @typedef {object} SourceRow
+ * @property {string} lane
+ * @property {string} source
+ * @property {string[]} cells
+ */
+
+/**
+ * @typedef {object} Report
+ * @property {string[]} facts
+ * @property {Headline | null} headline
+ * @property {boolean} loss
+ * @property {Badge[]} badges
+ * @property {string[]} lanes
+ * @property {Row[]} rows
+ * @property {string[]} reasons
+ * @property {string[]} source_head
+ * @property {SourceRow[]} sources
+ * @property {number} runs
+ */
+
 /** @typedef {RaceStarted | LaneStarted | RoundDone | LaneFinished | Calibrated | RaceFinished} Event */

@@ -3,7 +3,7 @@
 import { SETTINGS } from './records.js';
 
 /** @import { Event, Header, LaneFinished, LaneInfo, LaneStarted, ModelInfo, SourceInfo } from './records.js' */
-/** @import { Kind, Round, Token, Verdict } from './records.js' */
+/** @import { Kind, Report, Round, Token, Verdict } from './records.js' */
 
 const COUNTS = /** @type {const} */ ([
   'kept',
@@ -127,8 +127,8 @@ export class Trace {
   byName = new Map();
   /** @type {Event[]} */
   events = [];
-  /** @type {Record<string, any> | null} */
-  summary = null;
+  /** @type {Report | null} */
+  report = null;
   finished = false;
   cancelled = false;
 

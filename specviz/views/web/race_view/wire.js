@@ -8,7 +8,7 @@ export class Decoder {
     this.lanes = [];
   }
 
-  // The messages of a batch: {event}, {summary} or {notice, level}.
+  // The messages of a batch: {event} or {report}.
   messages(batch) {
     const texts = batch.t || [];
     for (let i = 0; i < texts.length; i += 2) this.pieces.set(texts[i], texts[i + 1]);
@@ -19,8 +19,7 @@ export class Decoder {
     if (kind === 'r') {
       return { event: { event: 'RoundDone', lane: this.lanes[first], round: this.record('Round', rest) } };
     }
-    if (kind === 's') return { summary: first };
-    if (kind === 'n') return { notice: rest[0], level: first };
+    if (kind === 's') return { report: first };
     if (first.event === 'RaceStarted') this.lanes = first.header.lanes.map((lane) => lane.name);
     return { event: first };
   }

@@ -2,8 +2,8 @@
 
 A batch is `{"t": [id, piece, ...], "e": [message, ...]}`: `t` adds to the run's token table, each id once, and every
 message is a short array. The commonest, a round, is `["r", lane, *fields]` in the order of the record's fields,
-trailing defaults cut; any other event is `["j", event_to_json(event)]`; `["s", summary]` and `["n", level, text]` are
-no events. A token is its id where the table has its piece and its text is that piece, `[id, text]` where only the
+trailing defaults cut; any other event is `["j", event_to_json(event)]`; `["s", report]` is no
+event. A token is its id where the table has its piece and its text is that piece, `[id, text]` where only the
 text differs, `[id, text, piece]` where all does.
 Alternatives are `[token, permille, ...]`: the `*_top` lists are for the eye, and are the only thing made coarser than
 six digits.
@@ -19,7 +19,6 @@ from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from specviz.core.errors import TraceError
 from specviz.traces import (
     Alternative,
     DraftToken,
@@ -31,7 +30,6 @@ from specviz.traces import (
     TargetToken,
     Token,
     Verdict,
-    event_from_json,
     event_to_json,
 )
 
@@ -112,52 +110,6 @@ class Encoder:
             self._pieces[token.id] = token.piece
             self._table += [token.id, token.piece]
         return self._pieces[token.id] == token.piece
-
-
-class Decoder:
-    """The inverse of `Encoder`: the reference for the browser's decoder, and for whoever reads the wire in Python."""
-
-    def __init__(self) -> None:
-        self._pieces: dict[int, str] = {}
-        self._lanes: list[str] = []
-
-    def events(self, batch: dict[str, Any]) -> list[Event]:
-        """The events of a batch, in order. Raises TraceError where a message is not known."""
-        table = batch.get("t", [])
-        self._pieces.update(zip(table[::2], table[1::2], strict=True))
-        return [event_from_json(self._event(message)) for message in batch["e"] if message[0] not in "sn"]
-
-    def _event(self, message: list[Any]) -> dict[str, Any]:
-        if message[0] == "r":
-            return {"event": "RoundDone", "lane": self._lanes[message[1]], "round": self._record(Round, message[2:])}
-        if message[0] != "j":
-            raise TraceError(f"The message {message[0]!r} is not known.")
-        if message[1]["event"] == "RaceStarted":
-            self._lanes = [lane["name"] for lane in message[1]["header"]["lanes"]]
-        return message[1]
-
-    def _record(self, cls: type, values: list[Any]) -> dict[str, Any]:
-        pairs = zip(fields(cls), values, strict=False)
-        return {spec.name: self._field(spec.name, value) for spec, value in pairs if not _is_default(spec, value)}
-
-    def _field(self, name: str, value: Any) -> Any:
-        if value is None:
-            return None
-        if name.endswith("_top"):
-            pairs = zip(value[::2], value[1::2], strict=True)
-            return [[self._token(token, plain=False), permille / 1000] for token, permille in pairs]
-        inner = {"drafts": lambda: [self._record(DraftToken, draft) for draft in value]}
-        inner["target"] = lambda: self._record(TargetToken, value)
-        inner["token"] = lambda: self._token(value, plain=True)
-        inner["verdict"] = lambda: VERDICTS[value]
-        inner["kind"] = lambda: KINDS[value]
-        return inner[name]() if name in inner else value
-
-    def _token(self, code: int | list[Any], plain: bool) -> list[Any]:
-        if isinstance(code, int):
-            piece = self._pieces[code]
-            return [code, piece if plain else None, piece]
-        return code if len(code) == 3 else [*code, self._pieces[code[0]]]
 
 
 def _is_default(spec: Field, value: Any) -> bool:

@@ -2,11 +2,13 @@
 // ({token}), so that a token can be set apart on the page without ever becoming markup.
 import { hasDraft, isTree, parentOf } from './state.js';
 
+// The numbers of a race in progress. Their rules are those of specviz/metrics/formats.py; a test holds the two together.
 export function percent(p) {
   if (p === null || p === undefined) return '–';
   if (p > 0 && p < 0.001) return '<0.1%';
+  if (p > 0.999 && p < 1) return '>99.9%';
   const value = p * 100;
-  return (value > 0 && value < 1) || (value > 99 && value < 100) ? `${value.toFixed(1)}%` : `${Math.round(value)}%`;
+  return `${value.toFixed((value > 0 && value < 1) || (value > 99 && value < 100) ? 1 : 0)}%`;
 }
 
 export function seconds(s) {
@@ -20,7 +22,7 @@ export const clock = (s) => `${s.toFixed(s < 10 ? 2 : 1)} s`;
 
 export const rate = (value) => (value === null || !Number.isFinite(value) ? '–' : value.toFixed(value < 100 ? 1 : 0));
 
-// A speed-up as it is shown, by the rule of specviz/metrics/reasons.py: one decimal, two near 1 and near 0.
+// A speed-up: one decimal, two near 1 and near 0.
 export function times(ratio) {
   return `${ratio.toFixed(ratio < 0.1 || ratio.toFixed(1) === '1.0' ? 2 : 1)}×`;
 }
@@ -247,8 +249,8 @@ export function probabilityIn(top, token) {
   return found ? found[1] : null;
 }
 
-// The price of a speculative lane against the standard one: "33 target passes instead of 150, ...".
+// What a lane's speed is paid with: "33 target passes instead of 150, plus 160 draft passes".
 export function price(at) {
-  const small = at.draftPasses ? `, at the price of ${plural(at.draftPasses, 'small one')}` : '';
-  return `${plural(at.targetPasses, 'target pass', 'target passes')} instead of ${at.kept}${small}`;
+  const drafts = at.draftPasses ? `, plus ${plural(at.draftPasses, 'draft pass', 'draft passes')}` : '';
+  return `${plural(at.targetPasses, 'target pass', 'target passes')} instead of ${at.kept}${drafts}`;
 }

@@ -40,12 +40,21 @@ def _told_apart(short: str, lanes: Sequence[LaneInfo]) -> list[tuple[LaneInfo, s
     return [(lane, f"{short}, {detail}" if detail else short) for lane, detail in zip(lanes, details, strict=True)]
 
 
-def _short(lane: LaneInfo, tree: bool) -> str:
+def title(lane: LaneInfo) -> str:
+    """The lane's name as a heading: its strategy's label."""
     label = lane.label or lane.name
-    title = label[:1].upper() + label[1:]
+    return label[:1].upper() + label[1:]
+
+
+def source_label(lane: LaneInfo, source: str) -> str:
+    """A source of the lane's drafts in words; one that its strategy does not describe, by its own name."""
+    return next((one.label for one in lane.sources if one.name == source), source)
+
+
+def _short(lane: LaneInfo, tree: bool) -> str:
     if lane.draft == "none":
-        return title
-    return f"{title}, {lane.settings.k} nodes" if tree else f"{title} k={lane.settings.k}"
+        return title(lane)
+    return f"{title(lane)}, {lane.settings.k} nodes" if tree else f"{title(lane)} k={lane.settings.k}"
 
 
 def _models(lanes: Sequence[LaneInfo]) -> list[str]:
