@@ -2,6 +2,7 @@
 
 PY := .venv/bin/python
 DENO := .venv/bin/deno
+JAVASCRIPT := specviz/views/web/race_view tests/support
 export DENO_NO_UPDATE_CHECK := 1
 ARGS ?=
 # tiny models take one core each; the real one and the browser want the machine to themselves
@@ -30,6 +31,7 @@ lint: .venv/dev.stamp ## check the rules and the format of Python and JavaScript
 	$(PY) -m ruff format --check .
 	$(DENO) lint
 	$(DENO) fmt --check
+	$(DENO) check --quiet $(JAVASCRIPT)
 
 format: .venv/dev.stamp ## fix what ruff and deno can fix
 	$(PY) -m ruff check --fix .

@@ -1,4 +1,4 @@
-"""What the tests share: the embedded model, processes to sample in, and one thread for models that need no more."""
+"""What the tests share: the embedded model, processes to sample in, one thread for tiny models, and deno."""
 
 import pytest
 
@@ -23,6 +23,16 @@ def workers():
     pool = Workers()
     yield pool
     pool.close()
+
+
+@pytest.fixture(scope="module")
+def modules():
+    """The race view's JavaScript without a page: `evaluate(code, argument)` on what its modules export, as `M`."""
+    from support.deno_kit import Modules
+
+    modules = Modules()
+    yield modules
+    modules.close()
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,7 @@ def test_bare_make_is_make_test_and_does_all_of_it(tmp_path):
         ".venv/bin/python -m ruff format --check .",
         ".venv/bin/deno lint",
         ".venv/bin/deno fmt --check",
+        ".venv/bin/deno check --quiet specviz/views/web/race_view tests/support",
         ".venv/bin/python scripts/fetch_model.py embedded",
         ".venv/bin/python scripts/browser.py --install",
         f'{SIDE_BY_SIDE} -m "not slow and not embedded and not browser"',

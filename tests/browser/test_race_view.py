@@ -126,8 +126,8 @@ def test_a_character_split_over_tokens_is_one_text_with_faint_parts(page, url):
 def test_copied_text_is_clean(page, url):
     run(page, url)
     page.click(".menu summary")
-    for look in ("untested", "glyphs"):
-        page.check(f'[data-look="{look}"]')
+    for option in ("untested", "glyphs"):
+        page.check(f'[data-option="{option}"]')
     page.evaluate("document.querySelector('.lane.done').scrollIntoView()")
     page.evaluate(
         """() => { const range = document.createRange();
@@ -426,12 +426,12 @@ def test_a_lane_that_fails_is_said_loudly(page, tmp_path):
 def test_looks_change_and_are_remembered(page, url):
     run(page, url)
     page.click(".menu summary")
-    page.check('[data-look="untested"]')
+    page.check('[data-option="untested"]')
     untested = [d for done in rounds_of("two", "k=5") for d in done.drafts if d.verdict is Verdict.UNTESTED]
     settle(page)
     has(page, ".log .tok.untested", len(untested))
-    page.select_option('[data-look="palette"]', "mono")
-    page.check('[data-look="projector"]')
+    page.select_option('[data-option="palette"]', "mono")
+    page.check('[data-option="projector"]')
     run(page, url)
     assert page.locator(".specviz-race").get_attribute("data-palette") == "mono"
     assert page.locator(".specviz-race.projector").is_visible()

@@ -11,7 +11,6 @@ from specviz.core.errors import TraceError
 from specviz.drafts.cascade import Cascade
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Token, Verdict, event_to_json, parse_trace
 from specviz.views.report import SourceRow, race_report
-from specviz.views.web.race_view.bundle import script
 
 pytestmark = pytest.mark.browser
 
@@ -68,9 +67,9 @@ def test_the_text_is_the_path_taken_and_the_rest_a_count(shown):
     ] == statuses
     seams = shown.eval_on_selector_all(tokens, "all => all.map(n => n.dataset.seam ?? '')")
     assert seams == ["", "", "", "+3 ✕3", "", "1 ✕2"]
-    # untested drafts of a tree are no text that could follow, so that look adds none
+    # untested drafts of a tree are no text that could follow, so that option adds none
     shown.click(".menu summary")
-    shown.check('[data-look="untested"]')
+    shown.check('[data-option="untested"]')
     has(shown, tokens, 6)
     assert shown.locator('[data-lane="1"] .counters b').all_inner_texts()[0] == "6"
 
@@ -163,16 +162,6 @@ def test_a_tree_has_a_row_for_its_depth_and_its_sources_are_counted(page, tmp_pa
     ]
     tooltip = page.locator(".final th span[title]").first.get_attribute("title")
     assert tooltip == report.rows[0].meaning
-
-
-@pytest.fixture
-def modules(page):
-    """A page in which `M` holds what these modules export."""
-    page.goto("about:blank")
-    exports = "return { Trace, explain, roundItems, isTree, depthsOf, hasDraft };"
-    body = script().replace("return mount(root, host, STYLE);", exports)
-    page.evaluate(f"() => {{ {body} window.M = specvizRaceView(); }}")
-    return page
 
 
 def said(page, done, slot, greedy):

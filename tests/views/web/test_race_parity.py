@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.deno_kit import Modules
 from support.synthetic_race import TREE_ROUND, race_events
 
 from specviz.metrics.tally import STANDARD, Tally
@@ -43,13 +42,6 @@ REPLAY = """
     events.forEach(event => trace.append(event));
     return times.map(t => trace.lanes.map(lane => M.laneAt(lane, t)));
   }"""
-
-
-@pytest.fixture(scope="module")
-def modules():
-    modules = Modules()
-    yield modules
-    modules.close()
 
 
 def tree_race():

@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict
 
 import pytest
-from support.deno_kit import Modules
 from support.synthetic_race import race_events
 from support.wire_decoder import Decoder
 from test_plots import ALIKE, alike, named
@@ -13,14 +12,6 @@ from specviz.core.settings import Settings
 from specviz.metrics import formats
 from specviz.traces import DraftToken, Kind, Round, RoundDone, TargetToken, Verdict, event_to_json, parse_trace
 from specviz.views.web.race_view.wire import Encoder, dumps
-
-
-@pytest.fixture(scope="module")
-def modules():
-    """`evaluate(code, argument)` on what the modules export, as `M`."""
-    modules = Modules()
-    yield modules
-    modules.close()
 
 
 def trace_in(modules, events):

@@ -3,8 +3,9 @@
 The live page, the replay and a saved file run this function; none of them needs a build step or a second request.
 
 The modules are plain ES modules, and their own `import` lines give the order. Each becomes a function scope that
-returns its exports, so private names stay private. The joining is strict: it knows `export` before a function, class or
-const, and `import { names } from './module.js';`, and refuses anything else.
+returns its exports, so private names stay private. JSDoc, which serves those who read and check the modules, is left
+out. The joining is strict: it knows `export` before a function, class or const, and `import { names } from
+'./module.js';`, and refuses anything else.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ STYLES = ("palette", "race_view")
 
 _IMPORT = re.compile(r"^import \{\s*\w+(?:,\s*\w+)*,?\s*\} from '\./(\w+)\.js';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
+# Whole lines only; no text of the view has such lines.
+_DOC = re.compile(r"^[ \t]*/\*\*(?:[^*]|\*(?!/))*\*/\n", re.MULTILINE)
 _OTHER = re.compile(r"^\s*(?:import|export)\b.*", re.MULTILINE)
 
 
@@ -29,7 +32,7 @@ def script() -> str:
     styles = "".join((FOLDER / f"{name}.css").read_text("utf-8") for name in STYLES)
     style = json.dumps(styles, ensure_ascii=False).replace("</", "<\\/")
     lines = ("function specvizRaceView(root, host) {", "'use strict';", f"const STYLE = {style};", joined(FOLDER))
-    return "\n".join((*lines, "return mount(root, host, STYLE);", "}", ""))
+    return "\n".join((*lines, "return mount(root, host, STYLE, () => specvizRaceView.toString());", "}", ""))
 
 
 def joined(folder: Path) -> str:
@@ -65,7 +68,7 @@ def modules(folder: Path) -> dict[str, str]:
 def _scoped(name: str, text: str) -> str:
     """A module in a scope of its own that gives out its exports only."""
     exports = ", ".join(_EXPORT.findall(text))
-    body = _EXPORT.sub("", _IMPORT.sub("", text))
+    body = _EXPORT.sub("", _IMPORT.sub("", _DOC.sub("", text)))
     if other := _OTHER.search(body):
         raise ValueError(f"{name}.js: cannot join `{other[0].strip()}`; bundle.py says what it can.")
     return f"const {{ {exports} }} = (() => {{\n{body}return {{ {exports} }};\n}})();"

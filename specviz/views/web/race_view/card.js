@@ -1,6 +1,6 @@
 // The why card: for one token, what the draft and the target gave it, the draw, the verdict in a sentence, the draft
 // tree where there was one, both models' first five, the residual it was redrawn from, and the round's times.
-import { el } from './dom.js';
+import { el, targetOf } from './dom.js';
 import { depthOf, depthsOf, hasDraft, isTree, parentOf } from './state.js';
 import {
   explain,
@@ -15,6 +15,10 @@ import {
   visible,
 } from './words.js';
 
+/** @import { Alternative, DraftToken, Round, TargetToken, Token } from './records.js' */
+/** @import { Item, Lane, Status } from './state.js' */
+/** @import { Sentence } from './words.js' */
+
 const WIDTH = 372;
 const GAP = 8;
 // A window that is no wider shows the card as a sheet at its lower edge.
@@ -24,18 +28,33 @@ const TREE_OPEN = 16;
 const TREE_MOST = 128;
 
 export class Card {
-  // close(): the button that closes the card was pressed.
+  pinned = false;
+  /**
+   * The token that the card is about.
+   * @type {HTMLElement | null}
+   */
+  node = null;
+
+  /**
+   * @param {HTMLElement} host
+   * @param {() => void} close called when the button that closes the card is pressed
+   */
   constructor(host, close) {
     this.host = host;
-    this.pinned = false;
-    this.node = null;
     this.root = el('div', { class: 'card sv-skip', role: 'dialog', 'aria-label': 'Why this token', hidden: true });
     this.root.addEventListener('click', (event) => {
-      if (event.target.closest('.close')) close();
+      if (targetOf(event).closest('.close')) close();
     });
   }
 
-  // Opens beside `node`, the element of `item` in `round` of `lane`.
+  /**
+   * Opens beside `node`, the element of `item` in `round` of `lane`.
+   * @param {HTMLElement} node
+   * @param {Item} item
+   * @param {Round} round
+   * @param {Lane} lane
+   * @param {boolean} pinned
+   */
   open(node, item, round, lane, pinned) {
     this.node = node;
     this.pinned = pinned;
@@ -55,7 +74,10 @@ export class Card {
     this.pinned = false;
   }
 
-  // Beside the token; in a narrow window a sheet, with the token in sight above it.
+  /**
+   * Beside the token; in a narrow window a sheet, with the token in sight above it.
+   * @param {HTMLElement} node
+   */
   place(node) {
     const sheet = innerWidth <= NARROW;
     this.root.classList.toggle('sheet', sheet);
@@ -67,7 +89,10 @@ export class Card {
     }
   }
 
-  // A sheet lies in the browser's top layer, where nothing that holds the view can cut it.
+  /**
+   * A sheet lies in the browser's top layer, where nothing that holds the view can cut it.
+   * @param {boolean} up
+   */
   raise(up) {
     if (up === this.root.hasAttribute('popover')) return;
     this.root.toggleAttribute('popover', up);
@@ -77,7 +102,10 @@ export class Card {
     this.root.showPopover?.();
   }
 
-  // Below the token where there is room in the window, else above; always inside the view.
+  /**
+   * Below the token where there is room in the window, else above; always inside the view.
+   * @param {HTMLElement} node
+   */
   placeBeside(node) {
     const outer = this.host.getBoundingClientRect();
     const token = node.getClientRects()[0] ?? node.getBoundingClientRect();
@@ -92,6 +120,12 @@ export class Card {
   }
 }
 
+/**
+ * @param {Item} item
+ * @param {Round} round
+ * @param {Lane} lane
+ * @param {boolean} pinned
+ */
 function content(item, round, lane, pinned) {
   const greedy = lane.settings.temperature === 0;
   const draft = item.slot >= 0 ? round.drafts[item.slot] : null;
@@ -108,13 +142,18 @@ function content(item, round, lane, pinned) {
     draft?.source ? el('p', { class: 'source' }, guessedBy(lane.source(draft.source))) : null,
     draft && !greedy && (!tree || Number.isFinite(draft.draw)) ? facts(draft) : null,
     tree ? treeOf(round, item.slot) : null,
-    bars(draft ?? round.target, round),
+    bars(draft, round),
     times(round, lane),
     el('p', { class: 'keys' }, pinned ? 'Esc closes · ← → token · ↑ ↓ round' : 'Enter or click pins'),
-  ].filter(Boolean);
+  ].filter((part) => part !== null);
 }
 
-// Where a token stands in its round, and what became of it.
+/**
+ * Where a token stands in its round, and what became of it.
+ * @param {Item} item
+ * @param {DraftToken | null} draft
+ * @param {Round} round
+ */
 function whereabouts(item, draft, round) {
   const place = isTree(round) ? `depth ${depthsOf(round)[item.slot]}` : `position ${item.slot + 1}`;
   return [
@@ -123,13 +162,18 @@ function whereabouts(item, draft, round) {
   ];
 }
 
-// The drafted tree: each token under the one that it follows, the path taken set off, the target's own token at its end.
+/**
+ * The drafted tree: each token under the one that it follows, the accepted path marked, the target's token at its end.
+ * @param {Round} round
+ * @param {number} slot
+ */
 function treeOf(round, slot) {
   const depths = depthsOf(round);
   const path = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
-  const rows = preorder(round).slice(0, TREE_MOST).map((
-    i,
-  ) => (i < 0 ? targetRow(round, path) : treeRow(round.drafts[i], depths[i], i === slot)));
+  /** @param {number} i */
+  const row = (i) => treeRow(round.drafts[i], depths[i], i === slot);
+  const rows = preorder(round).slice(0, TREE_MOST)
+    .map((i) => (i < 0 && round.target ? targetRow(round.target, path) : row(i)));
   const count = round.drafts.length;
   return el(
     'details',
@@ -139,17 +183,32 @@ function treeOf(round, slot) {
   );
 }
 
+/**
+ * @param {DraftToken} draft
+ * @param {number} depth
+ * @param {boolean} here
+ */
 function treeRow(draft, depth, here) {
   const facts = [
     draft.source,
-    draft.target_prob > 0 && draft.target_prob < 1 ? `p ${percent(draft.target_prob)}` : null,
+    draft.target_prob && draft.target_prob < 1 ? `p ${percent(draft.target_prob)}` : null,
   ];
   return branch(depth, draft.token, draft.verdict, facts, here);
 }
 
-const targetRow = (round, path) =>
-  branch(path + 1, round.target.token, round.target.kind, [STATUS[round.target.kind]], false);
+/**
+ * @param {TargetToken} target
+ * @param {number} path
+ */
+const targetRow = (target, path) => branch(path + 1, target.token, target.kind, [STATUS[target.kind]], false);
 
+/**
+ * @param {number} depth
+ * @param {Token} token
+ * @param {Status} status
+ * @param {(string | null | undefined)[]} facts
+ * @param {boolean} here
+ */
 function branch(depth, token, status, facts, here) {
   const row = el(
     'li',
@@ -157,61 +216,85 @@ function branch(depth, token, status, facts, here) {
     el('span', { class: `chip ${status}` }, visible(pieceOf(token))),
     el('small', {}, [status !== 'untested' && MARKS[status], ...facts].filter(Boolean).join(' · ')),
   );
-  row.style.setProperty('--depth', Math.min(depth, 24) - 1);
+  row.style.setProperty('--depth', String(Math.min(depth, 24) - 1));
   return row;
 }
 
-// The slots of a tree's drafts, each before what follows it; -1 stands for the target's token, after the path's last.
+/**
+ * The slots of a tree's drafts, each before what follows it; -1 stands for the target's token, after the path's last.
+ * @param {Round} round
+ */
 function preorder(round) {
-  const children = new Map([[-1, []]]);
-  round.drafts.forEach((_, slot) => children.set(slot, []));
-  round.drafts.forEach((_, slot) => children.get(parentOf(round, slot)).push(slot));
+  /** @type {Map<number, number[]>} */
+  const children = new Map();
+  /** @param {number} slot */
+  const after = (slot) => children.get(slot) ?? [];
+  round.drafts.forEach((_, slot) => {
+    const parent = parentOf(round, slot);
+    children.set(parent, [...after(parent), slot]);
+  });
   const accepted = round.drafts.reduce((last, draft, slot) => (draft.verdict === 'accepted' ? slot : last), -1);
   const own = round.target ? [-1] : [];
   const order = accepted < 0 ? own : [];
-  const stack = [...children.get(-1)].reverse();
-  while (stack.length) {
-    const slot = stack.pop();
+  const stack = [...after(-1)].reverse();
+  for (let slot = stack.pop(); slot !== undefined; slot = stack.pop()) {
     order.push(slot, ...(slot === accepted ? own : []));
-    stack.push(...children.get(slot).reverse());
+    stack.push(...[...after(slot)].reverse());
   }
   return order;
 }
 
-// Strings as they are, tokens as code.
+/**
+ * Strings as they are, tokens as code.
+ * @param {Sentence} parts
+ */
 function sentence(parts) {
   return parts.filter(Boolean).map((
     part,
   ) => (typeof part === 'string' ? part : el('code', {}, visible(pieceOf(part.token)))));
 }
 
+/** @param {DraftToken} draft */
 function facts(draft) {
   const chance = keepChance(draft);
+  /** @param {number | null | undefined} p */
   const value = (p) => (p === undefined || p === null ? '–' : p.toPrecision(3));
-  const pairs = [['q', value(draft.draft_prob)], ['p', value(draft.target_prob)], ['min(1, p/q)', value(chance)], [
-    'draw u',
-    value(draft.draw),
-  ]];
+  const pairs = [
+    ['q', value(draft.draft_prob)],
+    ['p', value(draft.target_prob)],
+    ['min(1, p/q)', value(chance)],
+    ['draw u', value(draft.draw)],
+  ];
   return el('dl', {}, ...pairs.map(([name, text]) => el('div', {}, el('dt', {}, name), el('dd', {}, text))));
 }
 
-function bars(record, round) {
+/**
+ * The most probable tokens of the place, by the target, by the draft, and in what a correction was redrawn from.
+ * @param {DraftToken | null} draft
+ * @param {Round} round
+ */
+function bars(draft, round) {
+  const { target } = round;
+  const record = draft ?? target;
   if (!record) return null;
-  const lists = [['target p', record.target_top, 'target'], ['draft q', record.draft_top, 'draft'], [
-    'redrawn from',
-    record.residual_top,
-    'residual',
-  ]];
   // The draft's view of the place is on the rejected draft, not on the correction that replaced it.
-  if (!record.draft_top && record.kind === 'correction') {
-    lists[1][1] = round.drafts.find((draft) => draft.verdict === 'rejected')?.draft_top;
-  }
-  const known = lists.filter(([, top]) => top?.length);
-  if (!known.length) return null;
-  return el('div', { class: 'tops' }, ...known.map(([name, top, kind]) => topList(name, top, kind, record.token)));
+  const rejected = target?.kind === 'correction' ? round.drafts.find((one) => one.verdict === 'rejected') : null;
+  const lists = [
+    topList('target p', record.target_top, 'target', record.token),
+    topList('draft q', (draft ?? rejected)?.draft_top, 'draft', record.token),
+    draft ? null : topList('redrawn from', target?.residual_top, 'residual', record.token),
+  ].filter((list) => list !== null);
+  return lists.length ? el('div', { class: 'tops' }, ...lists) : null;
 }
 
+/**
+ * @param {string} name
+ * @param {Alternative[] | null | undefined} top
+ * @param {string} kind
+ * @param {Token} token
+ */
 function topList(name, top, kind, token) {
+  if (!top?.length) return null;
   const rows = top.slice(0, 5).map(([other, p]) => {
     const bar = el('i', {});
     bar.style.width = `${Math.max(1, p * 100)}%`;
@@ -227,6 +310,10 @@ function topList(name, top, kind, token) {
   return el('section', { class: kind }, el('h5', {}, name), el('ol', {}, ...rows));
 }
 
+/**
+ * @param {Round} round
+ * @param {Lane} lane
+ */
 function times(round, lane) {
   const parts = [
     lane.speculative && `draft ${seconds(round.draft_seconds)}${hasDraft(round) ? '' : ' (found nothing)'}`,

@@ -5,6 +5,20 @@ import { alphaAt, laneAt, passesPerToken } from './state.js';
 import { shortName, title } from './names.js';
 import { clip, percent, seconds } from './words.js';
 
+/** @import { Lane, LaneState, Trace } from './state.js' */
+
+/**
+ * What is to be seen: the states at time t, the end of the scale, and the lane of the bar charts.
+ * @typedef {{trace: Trace, t: number, states: LaneState[], end: number, chosen: number}} Scene
+ */
+
+/** @typedef {{head: string[], rows: (string | number)[][]}} Rows */
+
+/**
+ * A number of the rounds `from` up to `to`.
+ * @typedef {(from: number, to: number) => number} OfRounds
+ */
+
 const WIDTH = 260;
 const HEIGHT = 132;
 const TOP = 16;
@@ -16,7 +30,7 @@ const NAME = 20;
 const BARS = 64;
 const DASHES = ['━', '━', '╍', '┅'];
 
-// All charts; `show` takes what is to be seen: {trace, t, states, end, chosen}, chosen the lane of the bar charts.
+/** All charts. */
 export class Curves {
   constructor() {
     this.charts = [new TokensChart(), new AcceptanceChart(), new PassesChart(), new TimeChart()];
@@ -27,12 +41,22 @@ export class Curves {
     this.charts.forEach((chart) => chart.reset());
   }
 
+  /** @param {Scene} scene */
   show(scene) {
     this.charts.forEach((chart) => chart.show(scene));
   }
 }
 
 class Chart {
+  /** @type {Scene | null} */
+  scene = null;
+  /** @type {Map<string, SVGElement>} */
+  parts = new Map();
+
+  /**
+   * @param {string} name
+   * @param {string} heading
+   */
   constructor(name, heading) {
     this.heading = el('h3', {}, heading);
     this.svg = el('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': heading });
@@ -42,33 +66,59 @@ class Chart {
       el('figcaption', {}, this.heading),
       this.svg,
     );
-    this.parts = new Map();
+  }
+
+  /** @param {Scene} _scene */
+  draw(_scene) {}
+
+  /**
+   * @param {Scene} _scene
+   * @returns {Rows}
+   */
+  rowsOf(_scene) {
+    return { head: [], rows: [] };
+  }
+
+  // The numbers as a table.
+  rows() {
+    return this.scene ? this.rowsOf(this.scene) : { head: [], rows: [] };
   }
 
   reset() {
     this.svg.replaceChildren();
   }
 
+  /** @param {Scene} scene */
   show(scene) {
     this.scene = scene;
     if (!this.svg.firstChild) this.parts.clear();
     this.draw(scene);
   }
 
-  // A part of the drawing by its key, made once and then only changed.
+  /**
+   * A part of the drawing by its key, made once and then only changed.
+   * @param {string} key
+   * @param {'path' | 'rect' | 'text'} tag
+   * @param {Record<string, string | number>} attributes
+   * @param {string} [text]
+   */
   part(key, tag, attributes, text) {
-    let node = this.parts.get(key);
-    if (!node) {
-      node = el(tag);
+    const node = this.parts.get(key) ?? el(tag);
+    if (!node.parentNode) {
       this.parts.set(key, node);
       this.svg.append(node);
     }
     for (const [name, value] of Object.entries(attributes)) {
-      if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+      if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
     }
     if (text !== undefined) setText(node, text);
   }
 
+  /**
+   * @param {string} left
+   * @param {string} right
+   * @param {string} top
+   */
   axis(left, right, top) {
     this.part('grid', 'path', { class: 'grid', d: gridLines() });
     this.part('left', 'text', { x: 0, y: HEIGHT - 4 }, left);
@@ -81,6 +131,7 @@ function gridLines() {
   return [0, 1, 2, 3].map((i) => `M0 ${(TOP + (PLOT * i) / 3).toFixed(1)}H${WIDTH}`).join('');
 }
 
+/** @param {number} share */
 const y = (share) => TOP + PLOT * (1 - Math.max(0, Math.min(1, share)));
 
 class TokensChart extends Chart {
@@ -88,6 +139,10 @@ class TokensChart extends Chart {
     super('tokens', 'Tokens over time');
   }
 
+  /**
+   * @param {Scene} scene
+   * @override
+   */
   draw({ trace, states, end }) {
     const most = niceCount(Math.max(...states.map((at) => at.kept)));
     this.axis('0 s', seconds(end), String(most));
@@ -104,9 +159,14 @@ class TokensChart extends Chart {
     });
   }
 
-  rows() {
-    const { trace, t } = this.scene;
+  /**
+   * @param {Scene} scene
+   * @returns {Rows}
+   * @override
+   */
+  rowsOf({ trace, t }) {
     const times = Array.from({ length: 11 }, (_, i) => (t * i) / 10);
+    /** @param {number} time */
     const cells = (time) => trace.lanes.map((lane) => laneAt(lane, time).kept);
     return {
       head: ['clock', ...trace.lanes.map(shortName)],
@@ -115,6 +175,12 @@ class TokensChart extends Chart {
   }
 }
 
+/**
+ * @param {Lane} lane
+ * @param {LaneState} at
+ * @param {number} end
+ * @param {number} most
+ */
 function growth(lane, at, end, most) {
   const step = Math.max(1, Math.ceil(at.rounds / SAMPLES));
   const points = ['M0', y(0)];
@@ -132,11 +198,16 @@ class AcceptanceChart extends Chart {
     this.root.append(this.legend);
   }
 
+  /** @override */
   reset() {
     super.reset();
     this.legend.replaceChildren();
   }
 
+  /**
+   * @param {Scene} scene
+   * @override
+   */
   draw({ trace, states, chosen }) {
     const lane = trace.lanes[chosen];
     if (!lane) return this.part('none', 'text', { x: 0, y: y(0.5) }, 'No lane drafts.');
@@ -156,7 +227,13 @@ class AcceptanceChart extends Chart {
     this.drawLegend(drafting, states, lane, rounds);
   }
 
-  // What the bars are of, how much of k was drafted where that was not all, and each line's last value.
+  /**
+   * What the bars are of, how much of k was drafted where that was not all, and each line's last value.
+   * @param {Lane[]} drafting
+   * @param {LaneState[]} states
+   * @param {Lane} chosen
+   * @param {number} rounds
+   */
   drawLegend(drafting, states, chosen, rounds) {
     const several = drafting.length > 1;
     const what = chosen.tree ? 'nodes' : 'drafted';
@@ -174,18 +251,24 @@ class AcceptanceChart extends Chart {
         several ? [`line lane-${lane.index}`, `${shortName(lane)}: α ${value}`] : ['line', `α so far ${value}`],
       );
     });
-    while (this.legend.childNodes.length < keys.length) this.legend.append(el('span'));
+    while (this.legend.children.length < keys.length) this.legend.append(el('span'));
     keys.forEach(([kind, text], i) => {
-      this.legend.childNodes[i].className = `key ${kind}`;
-      setText(this.legend.childNodes[i], text);
+      this.legend.children[i].className = `key ${kind}`;
+      setText(this.legend.children[i], text);
     });
   }
 
-  rows() {
-    const { trace, states } = this.scene;
+  /**
+   * @param {Scene} scene
+   * @returns {Rows}
+   * @override
+   */
+  rowsOf({ trace, states }) {
+    /** @type {(string | number)[][]} */
     const rows = [];
     trace.lanes.filter((lane) => lane.speculative).forEach((lane) => {
       for (let i = 0; i < states[lane.index].rounds; i += 1) {
+        /** @param {'drafted' | 'depth' | 'accepted'} name */
         const round = (name) => lane.sums[name][i + 1] - lane.sums[name][i];
         rows.push([
           shortName(lane),
@@ -201,10 +284,19 @@ class AcceptanceChart extends Chart {
   }
 }
 
-// Whether every round drafted k tokens, so that there is nothing to say of how many.
+/**
+ * Whether every round drafted k tokens, so that there is nothing to say of how many.
+ * @param {Lane} lane
+ * @param {number} rounds
+ */
 const usesAllOfK = (lane, rounds) => lane.sums.drafted[rounds] === rounds * lane.settings.k;
 
-// How much of k the rounds drafted, as a stair over the bars of the same rounds.
+/**
+ * How much of k the rounds drafted, as a stair over the bars of the same rounds.
+ * @param {Lane} lane
+ * @param {number} rounds
+ * @param {number} step
+ */
 function usedLine(lane, rounds, step) {
   const count = Math.ceil(rounds / step);
   const pitch = Math.min(12, WIDTH / Math.max(1, count));
@@ -217,12 +309,23 @@ function usedLine(lane, rounds, step) {
   return parts.join('');
 }
 
+/**
+ * @param {Lane} lane
+ * @param {number} from
+ * @param {number} to
+ */
 function share(lane, from, to) {
   const drafted = lane.sums.drafted[to] - lane.sums.drafted[from];
   return drafted ? (lane.sums.accepted[to] - lane.sums.accepted[from]) / drafted : 0;
 }
 
-// Bars of `step` rounds each from the bottom up to value(from, to), `base` lower where they are stacked.
+/**
+ * Bars of `step` rounds each from the bottom up to value(from, to), `base` lower where they are stacked.
+ * @param {number} rounds
+ * @param {number} step
+ * @param {OfRounds} value
+ * @param {OfRounds} base
+ */
 function bars(rounds, step, value, base = () => 0) {
   const count = Math.ceil(rounds / step);
   const pitch = Math.min(12, WIDTH / Math.max(1, count));
@@ -242,6 +345,10 @@ function bars(rounds, step, value, base = () => 0) {
   return parts.join('');
 }
 
+/**
+ * @param {Lane} lane
+ * @param {number} rounds
+ */
 function alphaLine(lane, rounds) {
   const step = Math.max(1, Math.ceil(rounds / SAMPLES));
   const scale = Math.min(12 * rounds, WIDTH) / Math.max(1, rounds);
@@ -260,6 +367,10 @@ class PassesChart extends Chart {
     super('passes', 'Forward passes');
   }
 
+  /**
+   * @param {Scene} scene
+   * @override
+   */
   draw({ trace, states }) {
     const lines = passLines(trace, states);
     const most = Math.max(1, ...lines.map((line) => line.count));
@@ -267,23 +378,35 @@ class PassesChart extends Chart {
     this.svg.setAttribute('viewBox', `0 0 ${WIDTH} ${Math.max(HEIGHT, pitch * lines.length)}`);
     lines.forEach((line, i) => {
       const top = i * pitch;
-      this.part(`name${i}`, 'text', { x: 0, y: top + 10 }, `${clip(line.name, NAME + 8)} · ${line.each} a token`);
+      this.part(`name${i}`, 'text', { x: 0, y: top + 10 }, `${clip(line.name, NAME + 8)} · ${line.each} per token`);
       const width = Math.max(1, (line.count / most) * (WIDTH - 46));
       this.part(`bar${i}`, 'rect', { class: line.kind, x: 0, y: top + 14, width: width.toFixed(1), height: 12, rx: 2 });
       this.part(`count${i}`, 'text', { class: 'count', x: (width + 5).toFixed(1), y: top + 24 }, String(line.count));
     });
   }
 
-  rows() {
-    const { trace, states } = this.scene;
+  /**
+   * @param {Scene} scene
+   * @returns {Rows}
+   * @override
+   */
+  rowsOf({ trace, states }) {
     return {
-      head: ['passes', 'count', 'a kept token'],
+      head: ['passes', 'count', 'per kept token'],
       rows: passLines(trace, states).map((line) => [line.name, line.count, line.each]),
     };
   }
 }
 
+/**
+ * @param {Trace} trace
+ * @param {LaneState[]} states
+ */
 function passLines(trace, states) {
+  /**
+   * @param {number} count
+   * @param {LaneState} at
+   */
   const each = (count, at) => passesPerToken(at, count)?.toFixed(2) ?? '–';
   return trace.lanes.flatMap((lane, i) => {
     const at = states[i];
@@ -307,11 +430,19 @@ class TimeChart extends Chart {
     this.root.append(el('p', { class: 'legend' }, ...this.keys));
   }
 
+  /**
+   * @param {Scene} scene
+   * @override
+   */
   draw({ trace, states, chosen }) {
     const index = trace.lanes[chosen] ? chosen : 0;
     const lane = trace.lanes[index];
     const { rounds } = states[index];
     const step = Math.max(1, Math.ceil(rounds / BARS));
+    /**
+     * @param {'draft' | 'verify' | 'other'} kind
+     * @returns {OfRounds}
+     */
     const mean = (kind) => (from, to) => (lane.sums[kind][to] - lane.sums[kind][from]) / (to - from);
     const [draft, verify, other] = [mean('draft'), mean('verify'), mean('other')];
     let most = 1e-9;
@@ -319,7 +450,15 @@ class TimeChart extends Chart {
       const to = Math.min(i + step, rounds);
       most = Math.max(most, draft(i, to) + verify(i, to) + other(i, to));
     }
+    /**
+     * @param {OfRounds} part
+     * @returns {OfRounds}
+     */
     const scaled = (part) => (from, to) => part(from, to) / most;
+    /**
+     * @param {...OfRounds} parts
+     * @returns {OfRounds}
+     */
     const sum = (...parts) => (from, to) => parts.reduce((total, part) => total + part(from, to), 0) / most;
     this.axis('1', rounds > 1 ? `round ${rounds}` : '', rounds ? seconds(Number(most.toPrecision(2))) : '');
     this.part('draft', 'path', { class: 'draft', d: bars(rounds, step, scaled(draft)) });
@@ -331,8 +470,12 @@ class TimeChart extends Chart {
     });
   }
 
-  rows() {
-    const { trace, states } = this.scene;
+  /**
+   * @param {Scene} scene
+   * @returns {Rows}
+   * @override
+   */
+  rowsOf({ trace, states }) {
     const rows = trace.lanes.flatMap((lane, index) =>
       lane.rounds.slice(0, states[index].rounds).map((round, i) => [
         shortName(lane),
@@ -346,15 +489,25 @@ class TimeChart extends Chart {
   }
 }
 
-// What each part took of the time so far; '' where it took next to nothing.
+/**
+ * What each part took of the time so far; '' where it took next to nothing.
+ * @param {LaneState} at
+ */
 function shares(at) {
   const total = at.draft + at.verify + at.other;
+  /**
+   * @param {string} name
+   * @param {number} part
+   */
   const text = (name, part) => (total && part / total >= 0.005 ? `${name} ${percent(part / total)}` : '');
   return [text('draft', at.draft), text('target', at.verify), text('other', at.other)];
 }
 
-// The smallest of 1, 1.5, 2, 3, 5, 7.5 times a power of ten that is no less than a count.
+/**
+ * The smallest of 1, 1.5, 2, 3, 5, 7.5 times a power of ten that is no less than a count.
+ * @param {number} count
+ */
 export function niceCount(count) {
   const power = 10 ** Math.floor(Math.log10(Math.max(count, 10)));
-  return Math.round(power * [1, 1.5, 2, 3, 5, 7.5, 10].find((step) => step * power >= count));
+  return Math.round(power * ([1, 1.5, 2, 3, 5, 7.5].find((step) => step * power >= count) ?? 10));
 }

@@ -1,13 +1,23 @@
 // Traces as files, made in the browser from what has arrived there, so that a run outlives its server.
 
-// A trace file's text: one event a line.
+/** @import { Trace } from './state.js' */
+
+/**
+ * A trace file's text: one event a line.
+ * @param {Trace} trace
+ */
 export function toJsonl(trace) {
   return trace.events.map((event) => JSON.stringify(event)).join('\n') + '\n';
 }
 
-// The run as one HTML file that opens offline in any browser, with the full view, its replay and its report.
+/**
+ * The run as one HTML file that opens offline in any browser, with the full view, its replay and its report.
+ * @param {Trace} trace
+ * @param {string} script
+ */
 export function toHtml(trace, script) {
   const data = JSON.stringify({ saved: trace.events, report: trace.report }).replaceAll('<', '\\u003c');
+  /** @param {string} name */
   const close = (name) => `</${name}>`;
   return [
     '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">',
@@ -21,7 +31,12 @@ export function toHtml(trace, script) {
   ].join('');
 }
 
-// Hands a text to the visitor as a file.
+/**
+ * Hands a text to the visitor as a file.
+ * @param {string} name
+ * @param {string} type
+ * @param {string} text
+ */
 export function download(name, type, text) {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type }));

@@ -1,7 +1,7 @@
-// What the tokens' looks mean, in a line over the lanes: each look beside its meaning in a few words.
+// The legend over the lanes: each style of a token beside its meaning.
 import { el } from './dom.js';
 
-const LOOKS = [
+const STYLES = [
   ['accepted', 'accepted draft', 'guess kept', 'Guessed by the draft, and what the target would have written'],
   ['rejected', 'rejected draft', 'wrong guess, thrown away', 'The target says something else here'],
   [
@@ -24,12 +24,13 @@ const OF_SOURCES =
   'A small letter in the round in flight: which of the draft’s sources guessed the token; the card names it.';
 
 export function legend() {
-  const look = ([kind, name, words, title]) =>
+  /** @param {string[]} style */
+  const style = ([kind, name, words, title]) =>
     el('span', { title }, el('span', { class: `tok ${kind}` }, name), ` ${words}`);
   return el(
     'div',
-    { class: 'tokens-legend', role: 'note', 'aria-label': 'What the tokens’ looks mean' },
-    ...LOOKS.map(look),
+    { class: 'tokens-legend', role: 'note', 'aria-label': 'Token styles and their meaning' },
+    ...STYLES.map(style),
     el('span', {}, el('sup', {}, '3'), ` ${SEAM}`),
     el('span', { class: 'of-trees' }, OF_TREES),
     el('span', { class: 'of-sources' }, OF_SOURCES),

@@ -1,23 +1,40 @@
 // The time that is shown: it follows a live race's clock, runs in a replay, or stands where it was put.
-import { countUpTo, raceClock } from './state.js';
+import { countUpTo, raceClock, Trace } from './state.js';
+
+/** @typedef {'live' | 'end' | 'replay'} Place */
 
 const SLACK = 5e-6;
 // Seconds over which the speed of a live race is measured.
 const MEMORY = 4;
 
 export class Playback {
-  // changed() whenever something else than before is to be shown.
+  trace = new Trace();
+  live = false;
+  t = 0;
+  following = true;
+  playing = false;
+  speed = 1;
+  lastFrame = 0;
+  /**
+   * What has come of a live race: [seconds of the wall clock, of the race clock].
+   * @type {[number, number][]}
+   */
+  pulses = [];
+
+  /** @param {() => void} changed called whenever something else than before is to be shown */
   constructor(changed) {
     this.changed = changed;
-    this.speed = 1;
-    this.reset(null, false);
   }
 
+  /**
+   * @param {Trace} trace
+   * @param {boolean} live
+   */
   reset(trace, live) {
     Object.assign(this, { trace, live, t: 0, following: true, playing: false, pulses: [] });
   }
 
-  // One lane after the other has no common clock while it runs: all that came is shown.
+  /** One lane after the other has no common clock while it runs: all that came is shown. */
   get now() {
     if (!this.following) return this.t;
     return this.trace.sequential ? this.trace.end : raceClock(this.trace);
@@ -27,7 +44,10 @@ export class Playback {
     return !this.live && this.now >= this.trace.end - 1e-6;
   }
 
-  // What the time shown is of its race: 'live', its moment; 'end', where it was left; 'replay', any other.
+  /**
+   * What the time shown is of its race: 'live', its moment; 'end', where it was left; 'replay', any other.
+   * @returns {Place}
+   */
   get place() {
     if (this.atEnd) return 'end';
     return this.live && this.following ? 'live' : 'replay';
@@ -40,7 +60,10 @@ export class Playback {
     while (this.pulses.length > 2 && now - this.pulses[0][0] > MEMORY) this.pulses.shift();
   }
 
-  // The race clock's speed against the wall; 0 before it can be told, null where nothing is live.
+  /**
+   * The race clock's speed against the wall; 0 before it can be told, null where nothing is live.
+   * @returns {number | null}
+   */
   get liveSpeed() {
     if (!this.live) return null;
     const [wall, clock] = this.pulses[0] ?? [0, 0];
@@ -48,6 +71,7 @@ export class Playback {
     return wallNow - wall > 0.5 ? (clockNow - clock) / (wallNow - wall) : 0;
   }
 
+  /** @param {number} t */
   seek(t) {
     Object.assign(this, { following: false, playing: false, t: Math.max(0, Math.min(t, this.trace.end)) });
     this.changed();
@@ -70,7 +94,10 @@ export class Playback {
     this.changed();
   }
 
-  // Moves a running replay on to the frame at `now` milliseconds.
+  /**
+   * Moves a running replay on to the frame at `now` milliseconds.
+   * @param {number} now
+   */
   advance(now) {
     if (!this.playing) return;
     this.t += (Math.max(0, now - this.lastFrame) / 1000) * this.speed;
@@ -78,7 +105,10 @@ export class Playback {
     if (this.t >= this.trace.end) Object.assign(this, { t: this.trace.end, playing: false });
   }
 
-  // To the next (1) or the last (-1) end of a round in any lane.
+  /**
+   * To the next (1) or the last (-1) end of a round in any lane.
+   * @param {1 | -1} direction
+   */
   stepRound(direction) {
     const t = this.now;
     const ends = this.trace.lanes.map((lane) => {

@@ -20,7 +20,7 @@ const COUNTS = /** @type {const} */ ([
 ]);
 // Times travel in microseconds: sums of rounded parts may miss a boundary by a few of them.
 const SLACK = 5e-6;
-// Before a lane has done so many rounds, its rate says little.
+// A rate means little before a lane has done this many rounds.
 const FEWEST_ROUNDS = 3;
 
 /**
@@ -248,7 +248,7 @@ export function countRound(round) {
 }
 
 /**
- * Whether anything was drafted in a round; a served round may say only by its own token.
+ * Whether anything was drafted in a round; a served round may show it only by its own token.
  * @param {Round} round
  */
 export function hasDraft(round) {

@@ -1,16 +1,56 @@
-// The pass timeline: one block a pass on each lane's own clock, drawn on a canvas, since a run may have thousands.
+// The pass timeline: one block per pass on each lane's own clock, drawn on a canvas, since a run may have thousands.
 // It draws what is new; all of it only when the scale, the window or the theme changes.
-import { colour, el } from './dom.js';
+import { colour, el, targetOf } from './dom.js';
 import { countUpTo, hasDraft } from './state.js';
 import { shortName } from './names.js';
+
+/** @import { Round } from './records.js' */
+/** @import { Lane, Trace } from './state.js' */
+
+/**
+ * A pass was pointed at or clicked (`pinned`): the indices of its lane and round, null and -1 where there is none.
+ * @typedef {(lane: number | null, round: number, pinned: boolean) => void} OnRound
+ */
 
 const ROW = 26;
 const LABEL = 15;
 const PITCH = ROW + LABEL + 8;
 const STEPS = [1, 1.5, 2, 3, 4, 5, 7, 10];
+const PAINTS = ['standard', 'draft', 'verify', 'other', 'on-verify', 'line', 'dim', 'font'];
 
 export class Timeline {
-  // onRound(lane index, round or -1, pinned) when a pass is pointed at or clicked.
+  /** @type {Trace | null} */
+  trace = null;
+  /**
+   * The rounds to show of each lane; null before the first state.
+   * @type {number[] | null}
+   */
+  counts = null;
+  /**
+   * The rounds of each lane that stand on the canvas.
+   * @type {number[]}
+   */
+  drawn = [];
+  /**
+   * The part of the run that is shown, in seconds; null where all of it is.
+   * @type {[from: number, to: number] | null}
+   */
+  zoom = null;
+  span = 0;
+  t = 0;
+  width = 1;
+  dirty = true;
+  dragged = false;
+  /** Where the pointer holds the plot, in pixels of the window. */
+  grip = 0;
+  /** The size of the font that is set, in pixels; 0 where it is not known. */
+  size = 0;
+  /** @type {Record<string, string>} */
+  paint = {};
+
+  /**
+   * @param {OnRound} onRound called when a pass is pointed at or clicked
+   */
   constructor(onRound) {
     this.onRound = onRound;
     this.canvas = el('canvas', { role: 'img', 'aria-label': 'Passes of each lane on its own clock' });
@@ -18,6 +58,10 @@ export class Timeline {
     this.mark = el('i', { class: 'mark', hidden: true });
     this.plot = el('div', { class: 'plot' }, this.canvas, this.hand, this.mark);
     this.scale = el('span', { class: 'scale' });
+    /**
+     * @param {string} name
+     * @param {string} label
+     */
     const button = (name, label) => el('button', { type: 'button', 'data-zoom': name, 'aria-label': label }, name);
     this.root = el(
       'figure',
@@ -38,12 +82,14 @@ export class Timeline {
       this.plot,
       this.scale,
     );
+    this.pen = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext('2d'));
     this.listen();
     this.reset(null);
   }
 
+  /** @param {Trace | null} trace */
   reset(trace) {
-    Object.assign(this, { trace, drawn: [], span: 0, zoom: null, t: 0, dirty: true });
+    Object.assign(this, { trace, counts: null, drawn: [], span: 0, zoom: null, t: 0, dirty: true });
     this.canvas.style.height = `${this.height}px`;
     this.mark.hidden = true;
   }
@@ -52,72 +98,97 @@ export class Timeline {
     return (this.trace?.lanes.length || 2) * PITCH;
   }
 
-  // The seconds shown, from and to.
+  /**
+   * The seconds shown, from and to.
+   * @returns {[from: number, to: number]}
+   */
   get window() {
     return this.zoom ?? [0, this.span || 1];
   }
 
+  /** @param {number} seconds */
   x(seconds) {
     const [from, to] = this.window;
     return ((seconds - from) / (to - from)) * this.width;
   }
 
-  // Shows the passes up to time t; `counts` has the rounds ended in each lane.
+  /**
+   * Shows the passes up to time t.
+   * @param {number} t
+   * @param {number[]} counts the rounds that have ended in each lane
+   * @param {boolean} whole whether the run is over, so that all of it is the scale
+   */
   show(t, counts, whole) {
     if (!this.trace) return;
     const span = whole ? this.trace.end || 1 : niceSpan(t);
     if (span !== this.span && (whole || span > this.span)) Object.assign(this, { span, dirty: true });
     this.t = t;
     this.counts = counts;
-    if (this.dirty || counts.some((count, i) => count < this.drawn[i])) this.redraw();
-    else counts.forEach((count, i) => this.draw(i, this.drawn[i], count));
+    const { lanes } = this.trace;
+    if (this.dirty || counts.some((count, i) => count < this.drawn[i])) this.redraw(lanes, counts);
+    else lanes.forEach((lane, i) => this.draw(lane, this.drawn[i], counts[i]));
     this.drawn = [...counts];
     const x = this.x(t);
     this.hand.style.transform = `translateX(${Math.max(0, Math.min(x, this.width))}px)`;
     this.hand.hidden = x < 0 || x > this.width + 1;
   }
 
-  redraw() {
+  /**
+   * Draws everything again, with the colours and the width of now.
+   * @param {Lane[]} lanes
+   * @param {number[]} counts
+   */
+  redraw(lanes, counts) {
     const { canvas } = this;
     const ratio = devicePixelRatio || 1;
     this.width = this.plot.clientWidth || 1;
     canvas.width = Math.round(this.width * ratio);
     canvas.height = Math.round(this.height * ratio);
-    this.pen = canvas.getContext('2d');
     this.pen.scale(ratio, ratio);
-    this.paint = Object.fromEntries(['standard', 'draft', 'verify', 'other', 'on-verify', 'line', 'dim', 'font']
-      .map((name) => [name, colour(this.root, name)]));
-    this.trace.lanes.forEach((lane, i) => {
-      this.drawRow(lane, i);
-      this.draw(i, 0, this.counts[i]);
+    this.paint = Object.fromEntries(PAINTS.map((name) => [name, colour(this.root, name)]));
+    lanes.forEach((lane, i) => {
+      this.drawRow(lane);
+      this.draw(lane, 0, counts[i]);
     });
     const [from, to] = this.window;
     this.scale.textContent = `${from.toFixed(1)} s to ${to.toFixed(1)} s`;
     this.dirty = false;
   }
 
-  drawRow(lane, i) {
+  /** @param {Lane} lane */
+  drawRow(lane) {
     const { pen } = this;
+    const top = topOf(lane.index);
     pen.fillStyle = this.paint.dim;
     pen.font = `11px ${this.paint.font}`;
-    this.size = null;
-    pen.fillText(shortName(lane), 0, i * PITCH + LABEL - 4);
+    this.size = 0;
+    pen.fillText(shortName(lane), 0, top - 4);
     pen.strokeStyle = this.paint.line;
     pen.setLineDash([3, 3]);
-    pen.strokeRect(0.5, i * PITCH + LABEL + 0.5, this.width - 1, ROW - 1);
+    pen.strokeRect(0.5, top + 0.5, this.width - 1, ROW - 1);
     pen.setLineDash([]);
   }
 
-  draw(index, from, to) {
-    const lane = this.trace.lanes[index];
+  /**
+   * Draws a lane's rounds `from` up to `to`, those that the window shows.
+   * @param {Lane} lane
+   * @param {number} from
+   * @param {number} to
+   */
+  draw(lane, from, to) {
     const [left, right] = this.window;
     const first = Math.max(from, countUpTo(lane.ends, left));
     const last = Math.min(to, countUpTo(lane.starts, right));
-    for (let i = first; i < last; i += 1) this.drawRound(lane, i, index * PITCH + LABEL);
+    for (let i = first; i < last; i += 1) this.drawRound(lane, i);
   }
 
-  drawRound(lane, i, y) {
+  /**
+   * @param {Lane} lane
+   * @param {number} i
+   */
+  drawRound(lane, i) {
     const { pen, paint } = this;
+    const y = topOf(lane.index);
     const [a, b, c] = [lane.starts[i], lane.draftEnds[i], lane.ends[i]].map((seconds) => this.x(seconds));
     const gap = c - a > 4 ? 1 : 0;
     pen.fillStyle = paint.draft;
@@ -129,13 +200,22 @@ export class Timeline {
     if (verifies) this.write(kept(round), (b + c - gap) / 2, y, this.blockWidth(lane));
   }
 
-  // The mean width of a lane's verify blocks: all of a lane's counts are written, or none.
+  /**
+   * The mean width of a lane's verify blocks: all of a lane's counts are written, or none.
+   * @param {Lane} lane
+   */
   blockWidth(lane) {
     const [from, to] = this.window;
     return (lane.sums.verify[lane.rounds.length] / lane.rounds.length / (to - from)) * this.width;
   }
 
-  // Writes a count in a block of some width, smaller in a narrow one, not at all where it would not fit.
+  /**
+   * Writes a count in a block of some width, smaller in a narrow one, not at all where it would not fit.
+   * @param {string} text
+   * @param {number} x
+   * @param {number} y
+   * @param {number} width
+   */
   write(text, x, y, width) {
     if (width < 5.5) return;
     const size = Math.round(Math.max(8, Math.min(11, width)));
@@ -148,21 +228,29 @@ export class Timeline {
     this.pen.textAlign = 'start';
   }
 
-  // Outlines a round's passes; null takes the outline away.
+  /**
+   * Outlines a round's passes; null takes the outline away.
+   * @param {number | null} lane
+   * @param {number} round
+   */
   highlight(lane, round) {
     const found = lane !== null && round >= 0 ? this.trace?.lanes[lane] : null;
-    this.mark.hidden = !found || round >= found.rounds.length;
-    if (this.mark.hidden) return;
+    this.mark.hidden = true;
+    if (lane === null || !found || round >= found.rounds.length) return;
     const [a, b] = [this.x(found.starts[round]), this.x(found.ends[round])];
     this.mark.hidden = b < 0 || a > this.width;
     Object.assign(this.mark.style, {
       left: `${a}px`,
       width: `${Math.max(2, b - a)}px`,
-      top: `${lane * PITCH + LABEL}px`,
+      top: `${topOf(lane)}px`,
     });
   }
 
-  // The lane and round under the pointer, round -1 where there is none.
+  /**
+   * The lane and round under the pointer, round -1 where there is none.
+   * @param {MouseEvent} event
+   * @returns {[lane: number | null, round: number]}
+   */
   hit(event) {
     const box = this.canvas.getBoundingClientRect();
     const lane = Math.floor((event.clientY - box.top) / PITCH);
@@ -187,13 +275,14 @@ export class Timeline {
     this.plot.addEventListener('wheel', (event) => this.onWheel(event), { passive: false });
     this.plot.addEventListener('dblclick', () => this.setWindow(null));
     this.root.addEventListener('click', (event) => {
-      const zoom = event.target.dataset?.zoom;
+      const zoom = targetOf(event).dataset?.zoom;
       if (zoom) this.zoomAt(zoom === '+' ? 0.5 : 2, zoom === '+' ? this.t : null);
     });
   }
 
+  /** @param {PointerEvent} event */
   onPointer(event) {
-    if (event.buttons && this.zoom && this.grip !== undefined) {
+    if (event.buttons && this.zoom) {
       const [from, to] = this.window;
       const moved = ((this.grip - event.clientX) / this.width) * (to - from);
       this.dragged ||= Math.abs(this.grip - event.clientX) > 3;
@@ -202,7 +291,10 @@ export class Timeline {
     } else this.onRound(...this.hit(event), false);
   }
 
-  // Zooms with Ctrl held, as maps do, so that the page still scrolls.
+  /**
+   * Zooms with Ctrl held, as maps do, so that the page still scrolls.
+   * @param {WheelEvent} event
+   */
   onWheel(event) {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
@@ -211,13 +303,20 @@ export class Timeline {
     this.zoomAt(event.deltaY > 0 ? 1.25 : 0.8, from + ((event.clientX - box.left) / box.width) * (to - from));
   }
 
+  /**
+   * @param {number} factor
+   * @param {number | null} centre
+   */
   zoomAt(factor, centre) {
     const [from, to] = this.window;
     const middle = Math.min(to, Math.max(from, centre ?? (from + to) / 2));
     this.setWindow([middle - (middle - from) * factor, middle + (to - middle) * factor]);
   }
 
-  // Keeps the window inside the run; the whole run is no zoom.
+  /**
+   * Keeps the window inside the run; the whole run is no zoom.
+   * @param {[from: number, to: number] | null} window
+   */
   setWindow(window) {
     if (!this.trace) return;
     const width = window ? window[1] - window[0] : Infinity;
@@ -233,8 +332,9 @@ export class Timeline {
     if (this.counts && this.trace) this.show(this.t, this.counts, this.span === this.trace.end);
   }
 
-  // The numbers, for those who would rather read them.
+  // The numbers as a table.
   rows() {
+    /** @type {(string | number)[][]} */
     const rows = [];
     this.trace?.lanes.forEach((lane, index) => {
       for (let i = 0; i < (this.counts?.[index] ?? 0); i += 1) {
@@ -246,13 +346,23 @@ export class Timeline {
   }
 }
 
+/**
+ * Where a lane's row of blocks begins, in pixels.
+ * @param {number} lane
+ */
+const topOf = (lane) => lane * PITCH + LABEL;
+
+/** @param {Round} round */
 function kept(round) {
   return String(round.drafts.filter((draft) => draft.verdict === 'accepted').length + (round.target ? 1 : 0));
 }
 
-// The smallest round number of seconds that leaves some room after t.
+/**
+ * The smallest round number of seconds that leaves some room after t.
+ * @param {number} t
+ */
 export function niceSpan(t) {
   const want = Math.max(t * 1.1, 0.1);
   const power = 10 ** Math.floor(Math.log10(want));
-  return power * STEPS.find((step) => step * power >= want - 1e-12);
+  return power * (STEPS.find((step) => step * power >= want - 1e-12) ?? 10);
 }

@@ -2,7 +2,16 @@
 // ({token}), so that a token can be set apart on the page without ever becoming markup.
 import { hasDraft, isTree, parentOf } from './state.js';
 
-// The numbers of a race in progress. Their rules are those of specviz/metrics/formats.py; a test holds the two together.
+/** @import { Alternative, DraftToken, Reason, Round, SourceInfo, TargetToken, Token } from './records.js' */
+/** @import { Item, Lane, Status } from './state.js' */
+
+/** @typedef {(string | {token: Token})[]} Sentence */
+
+/** @typedef {{lane: Lane | null, round: Round, greedy: boolean}} Context */
+
+// The numbers of a race in progress follow the rules of specviz/metrics/formats.py; a test compares the two.
+
+/** @param {number | null | undefined} p */
 export function percent(p) {
   if (p === null || p === undefined) return '–';
   if (p > 0 && p < 0.001) return '<0.1%';
@@ -11,6 +20,7 @@ export function percent(p) {
   return `${value.toFixed((value > 0 && value < 1) || (value > 99 && value < 100) ? 1 : 0)}%`;
 }
 
+/** @param {number | null | undefined} s */
 export function seconds(s) {
   if (s === null || s === undefined) return '–';
   if (s < 0.001) return `${(s * 1e6).toFixed(0)} µs`;
@@ -18,40 +28,62 @@ export function seconds(s) {
   return `${s.toFixed(s < 10 ? 2 : 1)} s`;
 }
 
+/** @param {number} s */
 export const clock = (s) => `${s.toFixed(s < 10 ? 2 : 1)} s`;
 
+/** @param {number | null} value */
 export const rate = (value) => (value === null || !Number.isFinite(value) ? '–' : value.toFixed(value < 100 ? 1 : 0));
 
-// A speed-up: one decimal, two near 1 and near 0.
+/**
+ * A speed-up: one decimal, two near 1 and near 0.
+ * @param {number} ratio
+ */
 export function times(ratio) {
   return `${ratio.toFixed(ratio < 0.1 || ratio.toFixed(1) === '1.0' ? 2 : 1)}×`;
 }
 
+/**
+ * @param {number} count
+ * @param {string} one
+ */
 export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
+/** @param {number | null | undefined} value */
 const number = (value, digits = 2) => (value === null || value === undefined ? '–' : value.toFixed(digits));
 
+/** @param {number} count */
 export function millions(count) {
   return count >= 1e9 ? `${(count / 1e9).toFixed(2)} B` : `${Math.round(count / 1e6)} M`;
 }
 
-// A text of at most `limit` characters: a longer one loses its middle, since names that are alike differ at their end.
+/**
+ * A text of at most `limit` characters: a longer one loses its middle, since names that are alike differ at their end.
+ * @param {string} text
+ * @param {number} limit
+ */
 export function clip(text, limit) {
   const half = Math.floor(limit / 2);
   return text.length <= limit ? text : `${text.slice(0, half)}…${text.slice(text.length - limit + half + 1)}`;
 }
 
-// A text with its white space made visible.
+/**
+ * A text with its white space made visible.
+ * @param {string} text
+ */
 export function visible(text) {
   return text.replaceAll('\n', '↵').replaceAll('\t', '⇥').replace(/^ +$/, (run) => '␣'.repeat(run.length));
 }
 
-// A token as one reads it: its piece, or what else is known of it.
+/**
+ * A token as one reads it: its piece, or what else is known of it.
+ * @param {Token} token
+ */
 export function pieceOf(token) {
   const [id, text, piece] = token;
   return piece ?? text ?? (id === null ? '(not shown by the server)' : `#${id}`);
 }
 
+/** @type {Record<Status, string>} */
 export const STATUS = {
   accepted: 'accepted',
   rejected: 'rejected',
@@ -61,8 +93,10 @@ export const STATUS = {
   standard: 'standard',
 };
 
+/** @type {Record<Status, string>} */
 export const MARKS = { accepted: '✓', rejected: '✕', untested: '·', correction: '⇄', bonus: '+', standard: '' };
 
+/** @type {Record<Reason, string>} */
 export const REASONS = {
   eos: 'ended by itself',
   stop: 'ended at a stop string',
@@ -72,13 +106,20 @@ export const REASONS = {
   error: 'failed',
 };
 
-// "Guessed by the table: what most often followed ..." of a source of the lane's header.
-/** @param {import('./records.js').SourceInfo} source */
+/**
+ * "Guessed by the table: what most often followed ..." of a source of the lane's header.
+ * @param {SourceInfo} source
+ */
 export function guessedBy({ label, meaning }) {
   return `Guessed by ${label}${meaning ? `: ${meaning}` : ''}.`;
 }
 
-// The card's heading for a token.
+/**
+ * The card's heading for a token.
+ * @param {Status} status
+ * @param {Token} token
+ * @returns {Sentence}
+ */
 export function question(status, token) {
   const named = { token };
   return {
@@ -91,21 +132,34 @@ export function question(status, token) {
   }[status];
 }
 
-// Why a token was kept, thrown away or written, in plain words. `context` is {lane, round, greedy}.
+/**
+ * Why a token was kept, thrown away or written, in plain words.
+ * @param {Item} item
+ * @param {Context} context
+ * @returns {Sentence}
+ */
 export function explain(item, context) {
   const draft = item.slot >= 0 ? context.round.drafts[item.slot] : null;
   if (draft && isTree(context.round)) return treeDraft(item.slot, context);
   if (draft) return context.greedy ? greedyDraft(draft, context.round) : sampledDraft(draft, context.round);
-  return targetToken(context.round.target, context);
+  return context.round.target ? targetToken(context.round.target, context) : [];
 }
 
-// min(1, p / q), the chance that a drafted token is kept; null where p or q is not known.
+/**
+ * min(1, p / q), the chance that a drafted token is kept; null where p or q is not known.
+ * @param {DraftToken} draft
+ */
 export function keepChance(draft) {
   if (draft.draft_prob === undefined || draft.target_prob === undefined) return null;
   if (draft.draft_prob === null || draft.target_prob === null || draft.draft_prob <= 0) return null;
   return Math.min(1, draft.target_prob / draft.draft_prob);
 }
 
+/**
+ * @param {DraftToken} draft
+ * @param {Round} round
+ * @returns {Sentence}
+ */
 function sampledDraft(draft, round) {
   if (draft.verdict === 'untested') return untested(round);
   const chance = keepChance(draft);
@@ -121,6 +175,11 @@ function sampledDraft(draft, round) {
   return [certain, `kept with chance ${percent(chance)}, ${draw}${end}`];
 }
 
+/**
+ * @param {DraftToken} draft
+ * @param {Round} round
+ * @returns {Sentence}
+ */
 function greedyDraft(draft, round) {
   if (draft.verdict === 'untested') return untested(round);
   const q = probabilityIn(draft.draft_top, draft.token);
@@ -138,12 +197,17 @@ function greedyDraft(draft, round) {
   return [shares, 'Greedy decoding keeps only the target’s first choice, which is ', { token: choice }, lead];
 }
 
-// What the target would have written in place of a rejected draft.
+/**
+ * What the target would have written in place of a rejected draft.
+ * @param {DraftToken} draft
+ * @param {Round} round
+ */
 function firstChoice(draft, round) {
   if (draft.target_top?.length) return draft.target_top[0][0];
   return round.target?.kind === 'correction' ? round.target.token : null;
 }
 
+/** @param {Round} round */
 function untested(round) {
   const rejected = round.drafts.some((draft) => draft.verdict === 'rejected');
   return [
@@ -153,7 +217,12 @@ function untested(round) {
   ];
 }
 
-// The drafts of a tree are alternatives: at each branching they are tried in turn until one is taken.
+/**
+ * The drafts of a tree are alternatives: at each branching they are tried in turn until one is taken.
+ * @param {number} slot
+ * @param {Context} context
+ * @returns {Sentence}
+ */
 function treeDraft(slot, { round, greedy }) {
   const draft = round.drafts[slot];
   const parent = parentOf(round, slot);
@@ -181,7 +250,11 @@ function treeDraft(slot, { round, greedy }) {
     : ['The target wanted another token here, so this branch was not taken.'];
 }
 
-// A drawn test of one branch; `later`: others were tried before it, and p is what they left of the target's.
+/**
+ * A drawn test of one branch; `later`: others were tried before it, and p is what they left of the target's.
+ * @param {DraftToken} draft
+ * @param {boolean} later
+ */
 function triedBranch(draft, later) {
   const chance = keepChance(draft);
   const end = draft.verdict === 'accepted' ? 'so the path goes on through it.' : 'so this branch was not taken.';
@@ -194,6 +267,11 @@ function triedBranch(draft, later) {
   ];
 }
 
+/**
+ * @param {TargetToken} target
+ * @param {Context} context
+ * @returns {Sentence}
+ */
 function targetToken(target, context) {
   const { round, lane, greedy } = context;
   if (target.kind === 'standard') {
@@ -216,6 +294,10 @@ function targetToken(target, context) {
     : ['Drawn from what the target wants beyond the draft, max(0, p − q) scaled to one', residualChance(target)];
 }
 
+/**
+ * @param {TargetToken} target
+ * @param {boolean} greedy
+ */
 function treeTarget(target, greedy) {
   if (target.kind === 'bonus') {
     return [
@@ -228,28 +310,46 @@ function treeTarget(target, greedy) {
     : ['Drawn from what the target wants beyond the branches tried here', residualChance(target)];
 }
 
+/**
+ * @template T
+ * @param {T | null | undefined} value
+ * @returns {value is T}
+ */
 const has = (value) => value !== undefined && value !== null;
 
+/**
+ * @param {TargetToken} target
+ * @param {boolean} greedy
+ */
 function chanceOf(target, greedy) {
   if (greedy) return marginOf(target);
   return has(target.target_prob) ? `; the target gave it ${percent(target.target_prob)}.` : '.';
 }
 
+/** @param {TargetToken} target */
 function residualChance(target) {
   return has(target.draw_prob) ? `; there it had ${percent(target.draw_prob)}.` : '.';
 }
 
+/** @param {TargetToken} target */
 function marginOf(target) {
   return has(target.margin) ? `, ahead of the second by ${number(target.margin)} in logits.` : '.';
 }
 
-// The probability of a token in a top list, null where it is not among them.
+/**
+ * The probability of a token in a top list, null where it is not among them.
+ * @param {Alternative[] | null | undefined} top
+ * @param {Token} token
+ */
 export function probabilityIn(top, token) {
   const found = top?.find(([other]) => (token[0] !== null ? other[0] === token[0] : pieceOf(other) === pieceOf(token)));
   return found ? found[1] : null;
 }
 
-// What a lane's speed is paid with: "33 target passes instead of 150, plus 160 draft passes".
+/**
+ * What a lane's speed is paid with: "33 target passes instead of 150, plus 160 draft passes".
+ * @param {{targetPasses: number, draftPasses: number, kept: number}} at
+ */
 export function price(at) {
   const drafts = at.draftPasses ? `, plus ${plural(at.draftPasses, 'draft pass', 'draft passes')}` : '';
   return `${plural(at.targetPasses, 'target pass', 'target passes')} instead of ${at.kept}${drafts}`;
