@@ -14,6 +14,7 @@ from specviz.core.errors import SpecvizError
 from specviz.core.settings import MAX_K
 from specviz.views.web.controls import Controls
 from specviz.views.web.form import Form, with_fitting_k
+from specviz.views.web.labels import worded
 from specviz.views.web.link import from_query, link, speaks
 from specviz.views.web.offer import Offer
 from specviz.views.web.setting_controls import more_label
@@ -73,7 +74,7 @@ class FormEvents:
         try:
             form = self._offer.cut(from_query(pairs if sent else remembered, self._usual))
         except SpecvizError as refusal:  # a setup that an older version remembered is dropped silently
-            return [error(f"The setup in the address cannot be used. {refusal}") if sent else QUIET, *nothing]
+            return [error(f"The setup in the address cannot be used. {worded(refusal)}") if sent else QUIET, *nothing]
         return [QUIET, *self._controls.write(form, self._offer)]
 
     @property
@@ -141,4 +142,4 @@ class FormEvents:
         try:
             return link(self._controls.read(values), self._usual), info(COPIED)
         except SpecvizError as refusal:
-            return gr.skip(), error(f"The setup cannot be sent as a link. {refusal}")
+            return gr.skip(), error(f"The setup cannot be sent as a link. {worded(refusal)}")

@@ -41,4 +41,4 @@ def worded(error: SpecvizError) -> str:
         return f"Target: {error.sentence}"
     if error.field in LABELS and error.subject:
         return f"{LABELS[error.field]} {error.said}"
-    return error.sentence
+    return str(error)

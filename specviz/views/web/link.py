@@ -19,7 +19,7 @@ from specviz.races.request import MAX_DRAFTS
 from specviz.sources import FORMS
 from specviz.views.web.form import NATIVE, SHARED, Form, as_lane
 from specviz.views.web.form_check import lane_errors
-from specviz.views.web.labels import LABELS, worded
+from specviz.views.web.labels import LABELS
 
 MAX_QUERY = 8000
 _ALWAYS = ("max_new_tokens", "temperature", "seed")
@@ -46,7 +46,7 @@ def link(form: Form, usual: Form) -> str:
     """The query of a form that others may open. Raises SpecvizError where opening it would be refused."""
     for number, lane in enumerate(form.lanes, start=1):
         for error in lane_errors(lane):
-            raise InputError(worded(error.at(lane=number)), code=error.code, field=error.field)
+            raise error.at(lane=number)
     query = to_query(replace(form, lanes=tuple(map(checked, form.lanes))))
     from_query(query, usual)
     return query

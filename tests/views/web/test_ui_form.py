@@ -250,13 +250,14 @@ def test_a_link_holds_any_path_and_any_prompt(offer, text):
     [
         ({"lanes": (lane_of("prompt-lookup"), lane_of("prompt-lookup", k=None))}, "Draft 2: k is empty"),
         ({"lanes": (lane_of("draft-model"),)}, "no model is chosen"),
-        ({"max_new_tokens": None}, "max_new_tokens must be a number"),
+        ({"max_new_tokens": None}, "New tokens must be a number"),
     ],
 )
 def test_a_link_that_cannot_be_opened_is_refused_and_not_copied(wrong, words, offer):
     usual = offer.first_form()
-    with pytest.raises(SpecvizError, match=words):
+    with pytest.raises(SpecvizError) as refusal:
         link(filled(usual, wrong), usual)
+    assert words in worded(refusal.value)
 
 
 def test_addresses_may_carry_other_things():

