@@ -16,9 +16,9 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from browser_kit import CHROMIUM_ARGS, Watched, chromium_path, launch, race_app  # noqa: E402
 from playwright.sync_api import sync_playwright  # noqa: E402
-from synthetic_race import race_events  # noqa: E402
+from support.browser_kit import CHROMIUM_ARGS, Watched, chromium_path, launch, race_app  # noqa: E402
+from support.synthetic_race import race_events  # noqa: E402
 
 from specviz.traces import RoundDone, read_trace  # noqa: E402
 

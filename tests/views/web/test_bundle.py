@@ -45,6 +45,23 @@ def test_a_missing_module_is_named_with_its_importer(tmp_path):
         bundle.joined(write(tmp_path, main="import { a } from './gone.js';\n"))
 
 
+def test_a_name_that_two_modules_export_is_refused(tmp_path):
+    imports = "import { a } from './one.js';\nimport { b } from './two.js';\n"
+    folder = write(
+        tmp_path, main=imports, one="export const a = 1;\n", two="export const a = 2;\nexport const b = 1;\n"
+    )
+    with pytest.raises(ValueError, match="both export `a`"):
+        bundle.joined(folder)
+
+
+def test_type_comments_are_left_out_and_casts_stay(tmp_path):
+    lines = ("/** @typedef {number} Count */", "/**", " * How many.", " * @type {Count}", " */")
+    text = "\n".join((*lines, "export const count = /** @type {number} */ (1);", ""))
+    script = bundle.joined(write(tmp_path, main="import { count } from './one.js';\n", one=text))
+    assert "How many" not in script and "typedef" not in script
+    assert "const count = /** @type {number} */ (1);" in script
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -38,7 +38,8 @@ def script() -> str:
 def joined(folder: Path) -> str:
     """The module `main` and all that it imports, each after those it imports from.
 
-    Raises ValueError for a missing module, a circle of imports, or an import or export of another form.
+    Raises ValueError for a missing module, a circle of imports, a name exported twice, or an import or export of a form
+    that cannot be joined.
     """
     texts = modules(folder)
     try:
@@ -46,6 +47,7 @@ def joined(folder: Path) -> str:
     except CycleError as error:
         circle = " -> ".join(f"{name}.js" for name in reversed(error.args[1]))
         raise ValueError(f"JavaScript modules import each other in a circle: {circle}.") from error
+    _check_exports(texts)
     return "\n".join(_scoped(name, texts[name]) for name in order)
 
 
@@ -63,6 +65,16 @@ def modules(folder: Path) -> dict[str, str]:
         texts[name] = path.read_text("utf-8")
         waiting += [(other, f"{name}.js") for other in _IMPORT.findall(texts[name])]
     return texts
+
+
+def _check_exports(texts: dict[str, str]) -> None:
+    """Raises ValueError where two modules export one name: joined, they would share it."""
+    homes: dict[str, str] = {}
+    for module, text in texts.items():
+        for name in _EXPORT.findall(text):
+            if name in homes:
+                raise ValueError(f"{homes[name]}.js and {module}.js both export `{name}`; rename one.")
+            homes[name] = module
 
 
 def _scoped(name: str, text: str) -> str:

@@ -11,7 +11,7 @@ import { el, setText, targetOf } from './dom.js';
 
 /** @typedef {{palette: string} & Record<Switch, boolean>} ViewOptions */
 
-export const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10];
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10];
 const PALETTES = [['default', 'colour-blind safe'], ['classic', 'green, red, blue'], ['mono', 'for print']];
 /** @type {[name: Switch, text: string][]} */
 const SWITCHES = [

@@ -18,7 +18,7 @@ from typing import Any
 from specviz.core.settings import Settings
 from specviz.metrics import Row
 from specviz.metrics.words import Badge, Headline
-from specviz.traces import SCHEMA_VERSION, DraftToken, Event, Kind, Round, TargetToken, Token, Verdict, records
+from specviz.traces import DraftToken, Event, Kind, Round, TargetToken, Token, Verdict, records
 from specviz.views.report import Report, SourceRow
 
 FILE = Path(__file__).with_name("records.js")
@@ -30,8 +30,6 @@ REPORT = (Headline, Badge, Row, SourceRow, Report)
 
 _TEXT = """\
 // The records of a trace as they stand in JSON. Generated from the Python records: edit those, then `make records`.
-
-export const SCHEMA = {schema};
 
 /** @type {{Verdict[]}} */
 export const VERDICTS = {verdicts};
@@ -69,7 +67,6 @@ _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type
 def script() -> str:
     """The text of records.js, in the format of `deno fmt`."""
     return _TEXT.format(
-        schema=SCHEMA_VERSION,
         verdicts=_literal(list(Verdict)),
         kinds=_literal(list(Kind)),
         settings="\n".join(f"  {spec.name}: {_literal(spec.default)}," for spec in fields(Settings)),

@@ -1,7 +1,5 @@
 // The records of a trace as they stand in JSON. Generated from the Python records: edit those, then `make records`.
 
-export const SCHEMA = 1;
-
 /** @type {Verdict[]} */
 export const VERDICTS = ['accepted', 'rejected', 'untested'];
 

@@ -228,7 +228,7 @@ export function countUpTo(values, limit) {
  * @param {Round} round
  * @returns {Counts}
  */
-export function countRound(round) {
+function countRound(round) {
   const accepted = round.drafts.filter((draft) => draft.verdict === 'accepted').length;
   const correction = round.target?.kind === 'correction' ? 1 : 0;
   const drafted = round.drafted ?? round.drafts.length;

@@ -341,7 +341,7 @@ function marginOf(target) {
  * @param {Alternative[] | null | undefined} top
  * @param {Token} token
  */
-export function probabilityIn(top, token) {
+function probabilityIn(top, token) {
   const found = top?.find(([other]) => (token[0] !== null ? other[0] === token[0] : pieceOf(other) === pieceOf(token)));
   return found ? found[1] : null;
 }
