@@ -1,8 +1,8 @@
-"""The app as `python app.py` serves it, and a race without it on the same weights: for `python -m specviz bench`.
+"""The app as `python app.py` serves it, and races without it on the same weights, for `python -m specviz bench`.
 
-Reads commands as JSON lines from stdin and answers each with a JSON line on stdout: `{"do": "headless", ...}` runs a
-race in its own thread and returns its numbers, `{"do": "cpu"}` returns the processor time used so far, `{"do": "end"}`
-ends. The first line on stdout gives the page's address. All other output goes to stderr.
+Commands are JSON lines on stdin, each answered by a JSON line on stdout: `{"do": "headless", ...}` runs a race in a
+thread of its own and gives its EngineSpeed, `{"do": "cpu"}` gives the CpuTimes so far, `{"do": "end"}` ends. The first
+line on stdout gives the page's address. Everything else that is printed goes to stderr.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,36 +54,38 @@ def _parse() -> argparse.Namespace:
 
 
 def _headless(model: Any, command: dict[str, Any]) -> dict[str, Any]:
-    """The race that `/race` runs, read by nobody: engine speed by its own clocks, as the client computes it."""
-    from specviz.experiments.engine_speed import EngineSpeed
+    """The race that `/race` runs, read by nobody: its EngineSpeed, counted as the client counts it."""
+    from specviz.experiments.engine_speed import SpeedCounter
     from specviz.races.request import make_request
 
-    speed = EngineSpeed()
+    counter = SpeedCounter()
     request = make_request(command["prompt"], command["drafts"], model.source, command["settings"])
 
     def run() -> None:
         for event in request.events(lambda _: model):
-            speed.add(event)
+            counter.add(event)
 
     thread = threading.Thread(target=run, name=ENGINE)
     thread.start()
     thread.join()
-    return speed.numbers()
+    return asdict(counter.speed())
 
 
 def _cpu() -> dict[str, Any]:
-    """Seconds of processor time of the process, and of its engine: that thread, and those of no Python code.
+    """CpuTimes of this process. Its engine is the thread that bears the name, and all threads of no Python code.
 
-    The latter are the workers that the engine's products run on. `thread` is the engine's id, None between races.
+    The latter are the workers that the engine's matrix products run on.
     """
+    from specviz.experiments.engine_speed import CpuTimes
+
     python = {thread.native_id: thread.name for thread in threading.enumerate()}
     engine = next((native for native, name in python.items() if name == ENGINE), None)
     tasks = Path("/proc/self/task")
     if not tasks.is_dir():  # not Linux
-        return {"thread": None}
+        return asdict(CpuTimes(None))
     ids = [int(entry.name) for entry in tasks.iterdir()]
     own = sum(_task_seconds(each) for each in ids if each == engine or each not in python)
-    return {"thread": engine, "engine": own, "process": time.process_time(), "clock": time.monotonic()}
+    return asdict(CpuTimes(engine, own, time.process_time(), time.monotonic()))
 
 
 def _task_seconds(task: int) -> float:

@@ -2,7 +2,7 @@
 
 Import levels; a module imports only from its right (a test enforces it):
 
-    app > views > distil, experiments > catalogue > races > decoding > drafts > drafting > sampling
+    app > views > distil > experiments > catalogue > races > decoding > drafts > drafting > sampling
     races, drafting > sources > models > traces; distil, experiments, views > metrics > traces
     sampling, traces > core
 

@@ -1,6 +1,8 @@
-"""Measurements of this machine: `python -m specviz bench`, one part a file in `specviz.experiments.bench_parts`.
+"""Measurements of this machine, and what measurements are made of: repeated in turn, paired, aggregated.
 
-Two things that are compared are timed in turn, in one process, and a ratio is the median of the ratios of neighbours;
-every sample is kept beside its median and quartiles. Only one engine runs at a time, and nothing is loaded while a
-clock runs. Knows nothing of the command line; of the page it knows a script that serves it.
+`python -m specviz bench` runs a benchmark (`benchmark`), one part a file in `bench_parts`. What is compared is timed in
+turn in one process (`repeat`), a ratio is the median of the ratios of neighbours, and every sample stays beside its
+median and quartiles (`aggregate`). Only one engine runs at a time, and nothing is loaded while a clock runs. Results
+are frozen records with one JSON form (`json_form`). Nothing here knows the command line, and of the page only the
+script that serves it.
 """

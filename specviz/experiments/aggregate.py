@@ -1,31 +1,75 @@
-"""Repeated measurements of one quantity: all of them, the median, and the quartiles. Standard library only."""
+"""Aggregates of repeated measurements: median and quartiles, ratios of neighbours, mean and worst. No torch.
+
+None stands for a number that was not measured; every aggregate leaves it out, and is None where nothing is left.
+"""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Number = float | None
 
 
-def described(samples: Sequence[float]) -> dict[str, Any]:
-    """The samples in the order taken, with median, lower and upper quartile; None where there are none."""
-    first, middle, third = quartiles(samples)
-    return {"samples": list(samples), "median": middle, "q1": first, "q3": third}
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Repeated measurements of one quantity, in the order taken, with median and quartiles (inclusive method)."""
+
+    samples: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[Number]) -> Distribution:
+        return cls(_known(values))
+
+    @classmethod
+    def of_ratios(cls, numerators: Sequence[Number], denominators: Sequence[Number]) -> Distribution:
+        """The ratios of measurements taken next to each other, so that a drift of the machine cancels out."""
+        pairs = zip(numerators, denominators, strict=True)
+        return cls.of(None if above is None or below is None else above / below for above, below in pairs)
+
+    @property
+    def median(self) -> Number:
+        return self._quartile(1)
+
+    @property
+    def q1(self) -> Number:
+        return self._quartile(0)
+
+    @property
+    def q3(self) -> Number:
+        return self._quartile(2)
+
+    def _quartile(self, index: int) -> Number:
+        if len(self.samples) < 2:
+            return self.samples[0] if self.samples else None
+        return statistics.quantiles(self.samples, n=4, method="inclusive")[index]
 
 
-def spread(value: dict[str, Any], form: str, unit: str = "", scale: float = 1, quartiles: bool = True) -> str:
-    """The median of `described` samples, and the quartiles in brackets where there is more than one sample."""
-    if value["median"] is None:
-        return "-"
-    middle, first, third = (format(scale * value[key], form) for key in ("median", "q1", "q3"))
-    return f"{middle}{unit} [{first}, {third}]" if quartiles and len(value["samples"]) > 1 else f"{middle}{unit}"
+@dataclass(frozen=True, slots=True)
+class MeanAndWorst:
+    """The mean of a number over several prompts, and the lowest value with the prompt that gave it."""
+
+    mean: Number
+    worst: Number
+    worst_prompt: str | None
+
+    @classmethod
+    def of(cls, by_prompt: Mapping[str, Number]) -> MeanAndWorst:
+        known = {prompt: value for prompt, value in by_prompt.items() if value is not None}
+        worst = min(known, key=known.__getitem__, default=None)
+        return cls(statistics.fmean(known.values()) if known else None, known.get(worst), worst)
 
 
-def quartiles(samples: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Lower quartile, median and upper quartile (inclusive method: of one sample all three are it)."""
-    if not samples:
-        return None, None, None
-    if len(samples) == 1:
-        return samples[0], samples[0], samples[0]
-    first, middle, third = statistics.quantiles(samples, n=4, method="inclusive")
-    return first, middle, third
+def median(values: Iterable[Number]) -> Number:
+    known = _known(values)
+    return statistics.median(known) if known else None
+
+
+def medians(records: Sequence[object], names: Iterable[str]) -> dict[str, Number]:
+    """The median over `records` of each attribute named."""
+    return {name: median(getattr(record, name) for record in records) for name in names}
+
+
+def _known(values: Iterable[Number]) -> tuple[float, ...]:
+    return tuple(value for value in values if value is not None)

@@ -1,7 +1,4 @@
-"""A contest of drafts as it is asked for: which lanes, how long, how often. Loads no model.
-
-A draft without a k of its own runs at every k of the contest; drafts that differ in k alone are one draft at several k.
-"""
+"""A comparison of drafts as it is asked for: which drafts at which k, how long and how often. Loads no model."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import InputError
@@ -21,26 +17,14 @@ _MAX_REPEATS = 99
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A lane of the contest: `draft` is its name without k."""
+class DraftComparison:
+    """`drafts`: one lane each, all with a k of their own; drafts that differ in k alone are one draft at several k.
 
-    argument: DraftSpec
-    draft: str
-    k: int
-
-    @property
-    def lane(self) -> str:
-        return self.argument.spell()
-
-
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """`settings`: what all lanes share; `repeats` of each prompt; no race begins once `seconds` have passed.
-
-    `log`: the file that keeps every race as soon as it is over, and that a later call goes on with.
+    `settings`: shared by all lanes. `repeats`: races of each prompt; none begins once `seconds` have passed.
+    `log`: the file that keeps each race as soon as it is over, and that a later comparison continues.
     """
 
-    entries: tuple[Entry, ...]
+    drafts: tuple[DraftSpec, ...]
     settings: Settings
     repeats: int
     seconds: float = math.inf
@@ -51,34 +35,27 @@ class Contest:
         if not whole or not 1 <= self.repeats <= _MAX_REPEATS:
             raise InputError(f"The repeats must be a whole number from 1 to {_MAX_REPEATS}, not {self.repeats}.")
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """For a result: what was asked for."""
-        asked = {"drafts": [entry.lane for entry in self.entries], "repeats": self.repeats}
-        return {**asked, "tokens": self.settings.max_new_tokens, "temperature": self.settings.temperature}
 
-
-def make_entries(texts: Sequence[str], ks: Sequence[int | str]) -> tuple[Entry, ...]:
-    """One lane for each draft that names its k, one for each of `ks` for every other. Raises SpecvizError in words."""
+def compared_drafts(texts: Sequence[str], ks: Sequence[int | str]) -> tuple[DraftSpec, ...]:
+    """One draft for each text that names its k, one for each of `ks` for every other. Raises SpecvizError."""
     if not texts:
         raise InputError("Name at least one draft to compare, as in --draft prompt-lookup or --draft early-exit:k=2.")
-    entries = [entry for text in texts for entry in _entries(text, ks)]
-    lanes = [entry.lane for entry in entries]
-    twice = next((lane for lane in lanes if lanes.count(lane) > 1), None)
+    drafts = [draft for text in texts for draft in _at_each_k(read_draft(text), ks)]
+    twice = next((draft for draft in drafts if drafts.count(draft) > 1), None)
     if twice is not None:
         raise InputError(f"The draft '{twice}' is given twice; leave one out, or give it another k or option.")
-    return tuple(entries)
+    return tuple(drafts)
 
 
-def heats(entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
-    """The entries in races of nearly equal size, as few as hold them beside the standard lane."""
-    count = -(-len(entries) // (MAX_LANES - 1))
+def split_into_races(drafts: Sequence[DraftSpec]) -> Iterator[tuple[DraftSpec, ...]]:
+    """As few races as hold the drafts beside the standard lane, of nearly equal size."""
+    count = -(-len(drafts) // (MAX_LANES - 1))
     for index in range(count):
-        yield tuple(entries[index::count])
+        yield tuple(drafts[index::count])
 
 
-def _entries(text: str, ks: Sequence[int | str]) -> Iterator[Entry]:
-    draft = read_draft(text)
-    for k in ks if draft.k is None else [draft.k]:
-        own = checked(draft.with_k(k))
-        yield Entry(own, own.without_k.spell(), own.k)
+def _at_each_k(draft: DraftSpec, ks: Sequence[int | str]) -> Iterator[DraftSpec]:
+    if draft.k is not None:
+        yield draft
+    else:
+        yield from (checked(draft.with_k(k)) for k in ks)

@@ -1,14 +1,31 @@
-"""How fast an engine was by what its events say, whoever reads them. Standard library only."""
+"""How fast an engine ran and how busy its process was otherwise. Standard library only.
+
+These records cross from the app's process, which is measured, to the benchmark's, which measures it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from specviz.traces import Event, LaneFinished, Reason, RoundDone
 
 
+@dataclass(frozen=True, slots=True)
 class EngineSpeed:
-    """Takes the events of a race. `rounds` is how many are done."""
+    """Kept tokens over all lanes; per second of the lanes' clocks, and per second of wall time in the lanes' turns.
+
+    `failure` is the message of a lane that failed.
+    """
+
+    tokens: int
+    tokens_per_second: float | None
+    turn_tokens_per_second: float | None
+    failure: str | None
+
+
+class SpeedCounter:
+    """Counts the events of a race as they come. `rounds` is how many are done."""
 
     def __init__(self) -> None:
         self.rounds = 0
@@ -28,11 +45,37 @@ class EngineSpeed:
             case LaneFinished(wall_seconds=seconds):
                 self._wall_seconds += seconds or 0.0
 
-    def numbers(self) -> dict[str, Any]:
-        """Kept tokens over all lanes, a second of the lanes' clocks, and a second of what their turns took."""
-        return {
-            "tokens": self._tokens,
-            "tokens_per_second": self._tokens / self._clock_seconds if self._clock_seconds else None,
-            "turn_tokens_per_second": self._tokens / self._wall_seconds if self._wall_seconds else None,
-            "failure": self._failure,
-        }
+    def speed(self) -> EngineSpeed:
+        return EngineSpeed(
+            self._tokens,
+            self._tokens / self._clock_seconds if self._clock_seconds else None,
+            self._tokens / self._wall_seconds if self._wall_seconds else None,
+            self._failure,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """Processor seconds used so far by a process and by its engine, at the moment `clock` (seconds).
+
+    `thread` identifies the engine's thread; None between races, and where the system does not tell.
+    """
+
+    thread: int | None
+    engine: float = 0.0
+    process: float = 0.0
+    clock: float = 0.0
+
+
+def cores_outside_engine(samples: Sequence[CpuTimes]) -> float | None:
+    """Cores that a process used outside its engine, between the first and the last sample taken during one race.
+
+    None where fewer than two samples show the same engine.
+    """
+    engine = next((sample.thread for sample in samples if sample.thread is not None), None)
+    during = [sample for sample in samples if engine is not None and sample.thread == engine]
+    if len(during) < 2:
+        return None
+    first, last = during[0], during[-1]
+    spent = (last.process - first.process) - (last.engine - first.engine)
+    return spent / (last.clock - first.clock)

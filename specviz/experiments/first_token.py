@@ -1,7 +1,7 @@
-"""A process that loads what is to be measured and decodes; the bench starts it.
+"""A process for the part `startup`: it loads the models, decodes and says when.
 
-`python -m specviz.experiments.first_token` prints `first` as soon as the target has decoded a token, and `done` after a
-short race of every lane asked for.
+`python -m specviz.experiments.first_token` prints `first` once the target has decoded a token, and `done` after a short
+race of all lanes.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ def _decode(arguments: argparse.Namespace) -> None:
     from specviz.core.settings import Settings
     from specviz.decoding.engine import decode
     from specviz.drafting import make_draft
-    from specviz.experiments.bench_context import Bed, Plan
-    from specviz.experiments.effort import QUICK
+    from specviz.experiments.bench_plan import QUICK, BenchPlan
+    from specviz.experiments.harness import Harness
     from specviz.races.lanes import read_drafts
     from specviz.races.prompts import make_prompt
     from specviz.races.request import RaceRequest
 
-    plan = Plan(arguments.target, arguments.draft, arguments.device, arguments.dtype, arguments.k, QUICK)
-    bed = Bed(plan, lambda words: None)
-    ids = make_prompt(bed.target, _PROMPT).ids
+    plan = BenchPlan(arguments.target, arguments.draft, arguments.device, arguments.dtype, arguments.k, QUICK)
+    harness = Harness(plan, lambda words: None)
+    ids = make_prompt(harness.target, _PROMPT).ids
     settings = Settings(k=plan.k, max_new_tokens=_TOKENS, ignore_eos=True)
-    next(decode(bed.target, make_draft("none", bed.target), ids, settings))
+    next(decode(harness.target, make_draft("none", harness.target), ids, settings))
     print(FIRST, flush=True)
     drafts = ["prompt-lookup"] + ([f"draft-model={plan.draft}"] if plan.draft else [])
-    request = RaceRequest(_PROMPT, read_drafts(drafts), bed.target.source, settings)
-    for _ in request.events(lambda source: bed.target if source == bed.target.source else bed.draft):
+    target = harness.target
+    request = RaceRequest(_PROMPT, read_drafts(drafts), target.source, settings)
+    for _ in request.events(lambda source: target if source == target.source else harness.draft):
         pass
     print(DONE, flush=True)
 

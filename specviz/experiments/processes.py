@@ -1,7 +1,4 @@
-"""Where our own processes are started, and the memory of one and its children, as /proc tells it; else None.
-
-Standard library only.
-"""
+"""The memory of a process and its children, as /proc tells it; None on other systems. Standard library only."""
 
 from __future__ import annotations
 
@@ -17,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class PeakMemory:
-    """The largest resident memory of a process tree, looked at a few times a second while the context is open.
+    """The largest resident memory of a process tree, sampled while the context is open.
 
-    `bytes` is also never below the root's own high-water mark, which the system keeps.
+    `bytes` is never below the root's own high-water mark, which the system keeps.
     """
 
     def __init__(self, pid: int) -> None:
@@ -46,7 +43,7 @@ class PeakMemory:
 
 
 def tree_bytes(pid: int) -> int | None:
-    """Resident bytes of a process and all below it, shared pages counted in each."""
+    """Resident bytes of a process and its descendants; shared pages count in each."""
     sizes = [size for each in (pid, *_below(pid)) if (size := _field(each, "VmRSS")) is not None]
     return sum(sizes) if sizes else None
 

@@ -91,7 +91,7 @@ def _metrics() -> Iterator[Metric]:
 
 # short names for the tables below
 _TOLD, _ALL, _SCREEN = Place.JSON | Place.TERMINAL, Place.JSON | Place.TERMINAL | Place.PAGE, Place.TERMINAL
-_DRAFTS = Place.JSON | Place.TERMINAL | Place.BENCH
+_DRAFTS, _STUDIED = Place.JSON | Place.TERMINAL | Place.BENCH, Place.TERMINAL | Place.BENCH
 
 
 def _identity() -> Iterator[Metric]:
@@ -138,7 +138,7 @@ def _rates() -> Iterator[Metric]:
     meaning = (
         "Accepted per drafted tokens. Not α: tokens after a rejection count as drafted, and so do all nodes of a tree."
     )
-    yield Metric("acceptance", "accepted / drafted", meaning, Format.PERCENT, group, _SCREEN)
+    yield Metric("acceptance", "accepted / drafted", meaning, Format.PERCENT, group, _STUDIED)
     meaning = "Conditional acceptance: accepted / tested. In a tree, the chance that a depth holds the right token."
     yield Metric("alpha", "accepted / tested", meaning, Format.RATE, group, _DRAFTS, "α")
     meaning = "The same with less noise: the mean of Σ min(p, q) over tested positions."
@@ -183,7 +183,7 @@ def _clocks() -> Iterator[Metric]:
     meaning = "Prefill: the target's, which all lanes share, plus the draft's own."
     yield Metric("prefill_seconds", "prefill", meaning, time, group, _TOLD, unit="s")
     meaning = "The part of prefill that only this lane's draft needed."
-    yield Metric("draft_prefill_seconds", "the draft's own prefill", meaning, time, group, _SCREEN, unit="s")
+    yield Metric("draft_prefill_seconds", "the draft's own prefill", meaning, time, group, _STUDIED, unit="s")
     meaning = "Prefill plus the first round."
     yield Metric("first_token_seconds", "time to first token", meaning, time, group, _ALL, unit="s")
     meaning = "Kept tokens per second of decode time."
@@ -193,7 +193,7 @@ def _clocks() -> Iterator[Metric]:
 def _costs() -> Iterator[Metric]:
     group, unit = Group.COSTS, "one-token passes"
     meaning = "The target's pass over one token: the standard lane's median. The unit of all costs."
-    yield Metric("one_token_pass_seconds", "one-token pass", meaning, Format.SECONDS, group, _SCREEN, unit="s")
+    yield Metric("one_token_pass_seconds", "one-token pass", meaning, Format.SECONDS, group, _STUDIED, unit="s")
     meaning = "Draft time per drafted token."
     yield Metric("c", "cost of a drafted token", meaning, Format.RATE, group, _DRAFTS, "c", unit)
     meaning = "A target pass over the mean drafted tokens plus one, read from the verify curve."

@@ -5,9 +5,9 @@ import json
 import pytest
 from support.tiny_checkpoints import GERMAN, save_llama
 
-from specviz.experiments.bench_context import Bed, Plan
 from specviz.experiments.bench_parts import NAMES, peers
-from specviz.experiments.effort import QUICK
+from specviz.experiments.bench_plan import QUICK, BenchPlan
+from specviz.experiments.harness import Harness
 from specviz.views.terminal import main
 
 IN_PROCESS = ("generate", "assisted", "verify", "roofline")
@@ -120,7 +120,9 @@ def test_a_target_too_short_for_the_prompts_is_left_out_in_words(call, tmp_path)
     short = save_llama(tmp_path, context=64)
     status, out, _ = call("--json", "--target", short, "--only", "generate")
     result = json.loads(out)
-    assert status == 0 and result["parts"] == {} and "no prompt leaves a reply room" in result["skipped"]["generate"]
+    assert (
+        status == 0 and result["parts"] == {} and "no prompt leaves room for a reply" in result["skipped"]["generate"]
+    )
 
 
 def test_without_the_other_libraries_peers_says_what_to_install(call, target, monkeypatch):
@@ -131,7 +133,7 @@ def test_without_the_other_libraries_peers_says_what_to_install(call, target, mo
 
 
 def test_a_library_that_fails_costs_its_own_numbers_only(call, target, monkeypatch):
-    def broken(bed):
+    def broken(harness):
         raise ValueError("not with this model")
 
     monkeypatch.setattr(peers, "_PEERS", {"rich": (broken, broken)})
@@ -141,9 +143,9 @@ def test_a_library_that_fails_costs_its_own_numbers_only(call, target, monkeypat
 
 
 def test_replies_end_where_the_target_itself_would_end_them(target, one_thread, monkeypatch):
-    bed = Bed(Plan(target, None, "cpu", "float32", 3, QUICK), lambda words: None)
-    bed.prompts = {"one": bed.prompts["chat"]}
-    reply = bed.standard_writer()(bed.prompts["one"], QUICK.tokens).ids
+    harness = Harness(BenchPlan(target, None, "cpu", "float32", 3, QUICK), lambda words: None)
+    harness.prompts = {"one": harness.prompts["chat"]}
+    reply = harness.standard_writer()(harness.prompts["one"], QUICK.tokens).ids
     seventh = next(index for index in range(6, 12) if reply[index] not in reply[:index])
-    bed.target.eos_ids = (reply[seventh],)
-    assert [task.tokens for task in bed.tasks(1.0, (bed.standard_writer(),))] == [seventh + 1]
+    harness.target.eos_ids = (reply[seventh],)
+    assert [task.tokens for task in harness.tasks(1.0, (harness.standard_writer(),))] == [seventh + 1]

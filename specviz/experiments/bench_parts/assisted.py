@@ -1,43 +1,60 @@
-"""Lanes that draft against transformers' assisted generation and prompt lookup: the same weights, k and dtype.
+"""Drafting lanes against transformers' assisted generation and prompt lookup: the same weights, k and dtype.
 
-Each side looks n-grams up as it does by default: we match up to 3 tokens, transformers up to 2.
+Each side looks n-grams up by its own default: ours match up to 3 tokens, transformers' up to 2.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from specviz.drafting import make_draft
-from specviz.experiments.bench_context import Bed, name_of
-from specviz.experiments.lane_writer import lane_writer
-from specviz.experiments.reply import Writer
-from specviz.experiments.transformers_generate import generate_writer
+from specviz.experiments.bench_report import PartResult, Table
+from specviz.experiments.harness import Harness, Needs
+from specviz.experiments.machine_facts import name_of
+from specviz.experiments.paired import PairedComparison
+from specviz.experiments.writers import Writer, generate_writer, lane_writer
 
 TITLE = "drafting lanes against transformers' assisted generation and prompt lookup"
+NEEDS = Needs.MODULES
 _SHARE = 0.25
 
 
-def measure(bed: Bed) -> dict[str, Any]:
-    share = _SHARE if bed.plan.draft is None else _SHARE / 2
-    compared = {"prompt-lookup": bed.compare(share, our_lookup(bed), _their_lookup(bed))}
-    if bed.plan.draft is not None:
-        compared["draft-model"] = bed.compare(share, our_draft_model(bed), _their_draft_model(bed))
-    return {"k": bed.plan.k, "dtype": name_of(bed.target.dtype), "compared": compared}
+@dataclass(frozen=True, slots=True)
+class AssistedResult(PartResult):
+    """`compared` is by the lane's strategy."""
+
+    k: int
+    dtype: str
+    compared: Mapping[str, PairedComparison]
+
+    def tables(self) -> Iterator[Table]:
+        for name, compared in self.compared.items():
+            yield compared.table(f"{name} lane against transformers' own, k = {self.k}, {self.dtype}")
 
 
-def our_lookup(bed: Bed) -> Writer:
-    return lane_writer(bed.target, make_draft("prompt-lookup", bed.target), bed.plan.k)
+def measure(harness: Harness) -> AssistedResult:
+    share = _SHARE if harness.plan.draft is None else _SHARE / 2
+    compared = {"prompt-lookup": harness.compare(share, our_lookup(harness), _their_lookup(harness))}
+    if harness.plan.draft is not None:
+        compared["draft-model"] = harness.compare(share, our_draft_model(harness), _their_draft_model(harness))
+    return AssistedResult(harness.plan.k, name_of(harness.target.dtype), compared)
 
 
-def our_draft_model(bed: Bed) -> Writer:
-    strategy = make_draft("draft-model", bed.target, draft_model=bed.draft)
-    return lane_writer(bed.target, strategy, bed.plan.k)
+def our_lookup(harness: Harness) -> Writer:
+    return lane_writer(harness.target, make_draft("prompt-lookup", harness.target), harness.plan.k)
 
 
-def _their_lookup(bed: Bed) -> Writer:
-    return generate_writer(bed.module(bed.plan.target, bed.target.dtype), lookup=bed.plan.k)
+def our_draft_model(harness: Harness) -> Writer:
+    strategy = make_draft("draft-model", harness.target, draft_model=harness.draft)
+    return lane_writer(harness.target, strategy, harness.plan.k)
 
 
-def _their_draft_model(bed: Bed) -> Writer:
-    target = bed.module(bed.plan.target, bed.target.dtype)
-    return generate_writer(target, assistant=bed.module(bed.plan.draft, bed.draft.dtype), k=bed.plan.k)
+def _their_lookup(harness: Harness) -> Writer:
+    return generate_writer(harness.module(harness.plan.target, harness.target.dtype), lookup=harness.plan.k)
+
+
+def _their_draft_model(harness: Harness) -> Writer:
+    target = harness.module(harness.plan.target, harness.target.dtype)
+    assistant = harness.module(harness.plan.draft, harness.draft.dtype)
+    return generate_writer(target, assistant=assistant, k=harness.plan.k)

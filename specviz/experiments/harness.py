@@ -1,69 +1,50 @@
-"""What the parts of a benchmark share: the prompts, and models, loaded once and let go of when no part needs them."""
+"""The harness of a benchmark: its prompts, and its models, loaded once and released when no part needs them."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from torch import nn
 
-from specviz.catalogue.catalog import load_catalog
-from specviz.core.errors import ContextError, InputError, LoadError, SpecvizError
-from specviz.core.settings import MAX_K, Settings
+from specviz.catalogue.model_loader import CatalogueLoader, catalogue_loader
+from specviz.core.errors import ContextError, LoadError, SpecvizError
+from specviz.core.settings import Settings
 from specviz.decoding.engine import decode
 from specviz.drafting import make_draft
-from specviz.experiments.comparison import Contest
-from specviz.experiments.effort import Effort
-from specviz.experiments.lane_writer import lane_writer
-from specviz.experiments.paired import Task, duel, judged
-from specviz.experiments.reply import Writer
-from specviz.experiments.transformers_generate import make_bare
+from specviz.experiments.bench_plan import BenchPlan
+from specviz.experiments.machine_facts import name_of
+from specviz.experiments.paired import PairedComparison, Task, compare_in_turn
+from specviz.experiments.prompt_set import BENCH, prompt_set
+from specviz.experiments.writers import Writer, lane_writer, without_generation_config
 from specviz.models import LanguageModel
 from specviz.races.prompts import make_prompt
-from specviz.sources import Checkpoint, Progress, load_checkpoint, normalise, resolve
-from specviz.sources.loader import load
+from specviz.sources import Checkpoint, Progress, load_checkpoint
 
-_PROMPTS = Path(__file__).with_name("bench_prompts.yaml")
 _PILOT_TOKENS = 12
 _ROLES = ("target", "draft")
 
 
+class Needs(Enum):
+    """What a part of the benchmark needs in memory: transformers' modules and the target, the target, or nothing."""
+
+    MODULES = "modules"
+    TARGET = "target"
+    NOTHING = "nothing"
+
+
 class Skipped(SpecvizError):
-    """A part that cannot run here; the message says why, and what would let it run."""
+    """A part cannot run here; the message says why, and what would let it run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is measured: sources, device and dtype as `load` takes them, k of every lane that drafts, and how much.
-
-    `contest`: the drafts that the part `drafts` compares; they name their own models and their own k.
-    """
-
-    target: str
-    draft: str | None
-    device: str
-    dtype: str
-    k: int
-    effort: Effort
-    contest: Contest | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or not 1 <= self.k <= MAX_K:
-            raise InputError(f"k must be a whole number from 1 to {MAX_K}, not {self.k}.")
-        object.__setattr__(self, "target", normalise(self.target))
-        object.__setattr__(self, "draft", None if self.draft is None else normalise(self.draft))
-
-
-class Bed:
+class Harness:
     """Models and prompts of one benchmark. `tell` takes a line about what is under way."""
 
-    def __init__(self, plan: Plan, tell: Callable[[str], None], progress: Progress | None = None) -> None:
+    def __init__(self, plan: BenchPlan, tell: Callable[[str], None], progress: Progress | None = None) -> None:
         self.plan, self.tell = plan, tell
         self._progress = progress
         self._modules: dict[tuple[str, torch.dtype], nn.Module] = {}
@@ -71,24 +52,23 @@ class Bed:
 
     @cached_property
     def target(self) -> LanguageModel:
-        return self._load(self.plan.target, self.plan.device, self.plan.dtype)
+        return self._load(self.plan.target, self.plan.device)
 
     @cached_property
     def draft(self) -> LanguageModel:
-        """The draft, on the target's device. Raises Skipped where none was named."""
+        """The draft, on the target's device. Raises Skipped where the plan names none."""
         if self.plan.draft is None:
             raise Skipped("Name a draft model with --draft SOURCE to measure one.")
         return self.draft_of(self.plan.draft)
 
     @cached_property
     def prompts(self) -> dict[str, tuple[int, ...]]:
-        """The prompts' ids by name; one that leaves no room for a reply is left out."""
-        texts = {entry["name"]: entry["prompt"] for entry in yaml.safe_load(_PROMPTS.read_text("utf-8"))}
-        prompts = {name: self._ids(text) for name, text in texts.items()}
+        """The prompts' ids by name, without those that leave no room for a reply."""
+        prompts = {prompt.name: self._ids(prompt.text) for prompt in prompt_set(BENCH).prompts}
         fitting = {name: ids for name, ids in prompts.items() if ids is not None}
         if not fitting:
             raise Skipped(
-                f"{self.target.name} reads {self.target.context_length} tokens: no prompt leaves a reply room."
+                f"{self.target.name} reads {self.target.context_length} tokens: no prompt leaves room for a reply."
             )
         return fitting
 
@@ -99,13 +79,13 @@ class Bed:
 
     def draft_of(self, source: str) -> LanguageModel:
         """The model of a lane's draft, on the target's device."""
-        return self._load(source, str(self.target.device), self.plan.dtype)
+        return self._load(source, str(self.target.device))
 
     def standard_writer(self) -> Writer:
         return lane_writer(self.target, make_draft("none", self.target), 0)
 
     def checkpoint(self, source: str) -> Checkpoint:
-        return resolve(source, self._progress, fallback=_fallback(source))
+        return self._loader(self.plan.device).resolve(source, self._progress)
 
     def module(self, source: str, dtype: torch.dtype) -> nn.Module:
         """transformers' own module of these weights, on the target's device; kept until `release_modules`."""
@@ -113,32 +93,35 @@ class Bed:
         if key not in self._modules:
             self.tell(f"loading {source} in {name_of(dtype)} for transformers")
             module, _ = load_checkpoint(self.checkpoint(source), dtype)
-            self._modules[key] = make_bare(_placed(module, self.target.device))
+            self._modules[key] = without_generation_config(_placed(module, self.target.device))
         return self._modules[key]
+
+    def keep(self, needs: Needs) -> None:
+        """Release what a part with these needs does not use; whatever is used again is loaded again."""
+        if needs is Needs.NOTHING:
+            for role in self.loaded:
+                del self.__dict__[role]
+        if needs is not Needs.MODULES:
+            self.release_modules()
 
     def release_modules(self) -> None:
         """Let go of transformers' modules."""
         self._modules.clear()
         gc.collect()
 
-    def release_models(self) -> None:
-        """Let go of everything loaded; what is used again is loaded again."""
-        for role in self.loaded:
-            del self.__dict__[role]
-        self.release_modules()
-
-    def compare(self, share: float, ours: Writer, theirs: Writer) -> dict[str, Any]:
+    def compare(self, share: float, ours: Writer, theirs: Writer) -> PairedComparison:
         """Both sides in turn on every prompt, in about `share` of the time."""
         tasks, effort = self.tasks(share, (ours, theirs)), self.plan.effort
-        return judged(duel(ours, theirs, tasks, effort.repeats, share * effort.seconds, self.tell))
+        pairs = compare_in_turn(ours, theirs, tasks, effort.repeats, share * effort.seconds, self.tell)
+        return PairedComparison.of(pairs)
 
     def tasks(self, share: float, sides: Sequence[Writer]) -> tuple[Task, ...]:
-        """The prompts, with replies as long as `share` of the time allows these sides, and never past their own end.
+        """The prompts, with replies as long as `share` of the time allows these sides, but never past their own end.
 
-        Past its end a reply repeats itself, which would flatter whoever copies.
+        Past its end a reply repeats itself, which would favour lookups.
         """
         first = next(iter(self.prompts.values()))
-        cost = sum(_seconds_a_token(side, first) for side in sides)
+        cost = sum(_seconds_per_token(side, first) for side in sides)
         limit = self.plan.effort.tokens_in(share, cost, len(self.prompts))
         return tuple(Task(name, ids, self._length(name, limit)) for name, ids in self.prompts.items())
 
@@ -160,17 +143,16 @@ class Bed:
         longest = max(self.plan.effort.tokens, self.plan.k + 2) + self.plan.k
         return ids if len(ids) + longest <= self.target.context_length else None
 
-    def _load(self, source: str, device: str, dtype: str) -> LanguageModel:
+    def _load(self, source: str, device: str) -> LanguageModel:
         self.tell(f"loading {source}")
-        return load(source, device, dtype, progress=self._progress, fallback=_fallback(source))
+        return self._loader(device).load(source, self._progress)
+
+    def _loader(self, device: str) -> CatalogueLoader:
+        return catalogue_loader(device, self.plan.dtype)
 
 
-def name_of(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _seconds_a_token(side: Writer, ids: tuple[int, ...]) -> float:
-    """From a second reply: the first one warms this side up."""
+def _seconds_per_token(side: Writer, ids: tuple[int, ...]) -> float:
+    """Of a second reply: the first one warms this side up."""
     side(ids, _PILOT_TOKENS)
     reply = side(ids, _PILOT_TOKENS)
     return reply.seconds / len(reply.ids)
@@ -181,8 +163,3 @@ def _placed(module: nn.Module, device: torch.device) -> Any:
         return module.to(device)
     except torch.OutOfMemoryError as error:
         raise LoadError(f"transformers' copy of the weights does not fit into the memory of {device}.") from error
-
-
-def _fallback(source: str) -> str | None:
-    known = load_catalog().model_of(source)
-    return known.fallback if known else None
