@@ -51,7 +51,7 @@ browser: .venv/dev.stamp ## find Chromium for the browser tests, or install it
 gallery: .venv/run.stamp ## record the gallery's runs again, with the real models
 	@$(PY) scripts/record_gallery.py
 
-drafts: .venv/run.stamp model ## make the shipped drafts again, by the commands on their cards (hours)
+drafts: .venv/run.stamp model ## make the bundled drafts again, by the commands on their cards (hours)
 	@for card in assets/drafts/*/card.json; do \
 		command=$$($(PY) -c 'import json, sys; print(json.load(open(sys.argv[1]))["command"])' "$$card") && \
 		echo "$$command" && PATH="$(CURDIR)/.venv/bin:$$PATH" sh -c "$$command" || exit 1; \

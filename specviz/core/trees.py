@@ -59,7 +59,7 @@ class Tree:
         return self.ancestors.sum(1) - 1
 
     @cached_property
-    def elders(self) -> NDArray[numpy.bool_]:
+    def earlier_siblings(self) -> NDArray[numpy.bool_]:
         """(n, n): row i marks the nodes before node i that follow the same one."""
         parents = numpy.array(self.parents, dtype=numpy.int64)
         return numpy.tril(parents[:, None] == parents, -1)
@@ -67,5 +67,5 @@ class Tree:
     @property
     def ranks(self) -> tuple[tuple[int, ...], ...]:
         """The nodes that are their parent's first child, then those that are its second, and so on."""
-        place = self.elders.sum(1)
+        place = self.earlier_siblings.sum(1)
         return tuple(tuple(numpy.flatnonzero(place == rank).tolist()) for rank in range(place.max(initial=-1) + 1))

@@ -76,7 +76,7 @@ class Block:
         return Verdict.REJECTED if self.parents[index] in self.reached else Verdict.UNTESTED
 
     def passed_over(self, index: int) -> bool:
-        """Whether a child was not tested any more, since an elder sibling had been accepted."""
+        """Whether a child was not tested any more, since an earlier sibling had been accepted."""
         return any(self.parents[one] == self.parents[index] and one < index for one in self.path)
 
     @property

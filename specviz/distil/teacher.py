@@ -21,7 +21,7 @@ from transformers.utils import logging
 
 from specviz.catalogue.model_loader import catalogue_loader
 from specviz.core.errors import InputError
-from specviz.drafting.token_table import fingerprint
+from specviz.drafting.target_facts import fingerprint
 from specviz.models.checks import check_architecture
 from specviz.models.device import DTYPES, pick_device, use_available_cores
 from specviz.sources import Checkpoint, Progress, load_checkpoint, normalise, split_form

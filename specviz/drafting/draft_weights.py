@@ -20,8 +20,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from specviz.core.errors import InputError, PairError
-from specviz.drafting.bundled_drafts import shipped_file, state_of
-from specviz.drafting.token_table import fingerprint_of
+from specviz.drafting.bundled_drafts import bundled_file, state_of
+from specviz.drafting.target_facts import fingerprint_of
 from specviz.models import LanguageModel
 
 _KEY = "specviz"
@@ -93,18 +93,18 @@ def weights_path(option: str, kind: str, target: LanguageModel) -> Path:
 
     Raises InputError where it brings none.
     """
-    path = Path(os.path.expanduser(option)) if option else shipped_weights(target, kind)
+    path = Path(os.path.expanduser(option)) if option else bundled_weights(target, kind)
     if path is None:
         raise InputError(
-            f"No {kind} is shipped for {target.name}: train one with 'python -m specviz distil --target SOURCE --kind "
+            f"No {kind} is bundled for {target.name}: train one with 'python -m specviz distil --target SOURCE --kind "
             f"{kind} --out FOLDER', and give its file as the option 'weights'."
         )
     return path
 
 
-def shipped_weights(target: LanguageModel, kind: str) -> Path | None:
+def bundled_weights(target: LanguageModel, kind: str) -> Path | None:
     """The file of this kind that the package brings for this target; None where it brings none."""
-    return shipped_file(target, f"{kind}.safetensors", lambda path: _read(path, state_of(path)).facts)
+    return bundled_file(target, f"{kind}.safetensors", lambda path: _read(path, state_of(path)).facts)
 
 
 @lru_cache(maxsize=4)

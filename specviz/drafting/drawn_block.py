@@ -7,23 +7,15 @@ full length and then cut by the same rule, with one read at its end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from specviz.drafting.strategy import Proposal, Run
+from specviz.drafting.vocabulary import Restriction
 from specviz.sampling.k_policies import stop_rule
 from specviz.sampling.sampler import distribution, draw, penalise
-
-
-class Restriction(Protocol):
-    """Which ids of the target a draft can propose: its logits become logits over the target's first `size` ids."""
-
-    size: int
-
-    def restrict(self, logits: Tensor) -> Tensor: ...
 
 
 class DrawnBlock:

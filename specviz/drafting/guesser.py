@@ -1,8 +1,8 @@
-"""A drafter of free guesses: a chain of the likeliest, or a tree that is grown best first.
+"""Guesser: drafts free guesses, as a chain of the likeliest or as a tree grown best first.
 
 After a few tokens each source in turn gives its candidates; the first to give a token owns it. A candidate's chance is
-how often guesses of its kind (source, rank, whether another source gives the same token) were right, and a node's is
-its parent's times its own, so that the k nodes drafted are those that the text most probably meets.
+how often guesses of its kind (source, rank, whether another source gives the same token) were right; a node's chance is
+its parent's times its own. So the k nodes drafted are those that the text will most probably meet.
 """
 
 from __future__ import annotations
@@ -12,9 +12,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specviz.drafting.free_guesses import CONTEXT, Source
-from specviz.drafting.hit_rates import HitRates
+from specviz.drafting.guess_sources import CONTEXT, Source
 from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Seen, option
+
+
+class HitRates:
+    """Chances by kind. `prior` (kinds,): the chances to begin with, together worth `weight` tries of each kind."""
+
+    def __init__(self, prior: Sequence[float], weight: float) -> None:
+        self._hits = [share * weight for share in prior]
+        self._tries = [weight] * len(prior)
+        self.chances = list(prior)
+
+    def add(self, kind: int, hit: bool) -> None:
+        self._hits[kind] += hit
+        self._tries[kind] += 1
+        self.chances[kind] = self._hits[kind] / self._tries[kind]
+
 
 CHAIN, TREE = "chain", "tree"
 SHAPES = (CHAIN, TREE)

@@ -1,7 +1,9 @@
-"""The file of an n-gram table: a compressed .npz of numbers alone, and its facts as a JSON text.
+"""The file of an n-gram table, and which table a target gets: the one named, else the one bundled for it.
 
-Columns of tokens, sorted by the oldest first, each split into its lower and its upper bytes: these compress best. A
-file may come from anywhere: nothing of it is trusted, and nothing in it is ever run.
+The file is a compressed .npz of numbers alone, with its facts as a JSON text. Columns of tokens, sorted by the oldest
+first, are split into lower and upper bytes, which compress best. A file may come from anywhere: nothing in it is
+trusted, and nothing in it is ever run. A table is made for one target and may serve another with the same tokens; one
+counted with another tokenizer is refused.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy
 from numpy.typing import NDArray
 
-from specviz.core.errors import InputError
+from specviz.core.errors import InputError, PairError
+from specviz.drafting.bundled_drafts import bundled_file, state_of
 from specviz.drafting.ngrams import BITS, MAX_DOUBT, MAX_ORDER, MAX_SUCCESSORS, Contexts, Integers, NgramTable
+from specviz.drafting.target_facts import fingerprint_of, is_made_for, target_of
+from specviz.models import LanguageModel
 
 FORMAT = 2
 
@@ -129,3 +135,52 @@ def _unpacked(planes: NDArray[numpy.uint8], dimensions: int = 1) -> Integers:
     if planes.dtype != numpy.uint8 or planes.ndim != 1 + dimensions or not 1 <= len(planes) <= 3:
         raise ValueError
     return sum(plane.astype(numpy.int64) << (8 * place) for place, plane in enumerate(planes))
+
+
+def bundled_table(target: LanguageModel) -> Path | None:
+    """The table that the package brings for this very target."""
+    return bundled_file(target, "ngrams.npz", lambda path: _facts_at(path, _state(path)))
+
+
+def table_for(target: LanguageModel, chosen: str = "") -> tuple[NgramTable | None, str | None]:
+    """The table of the file `chosen`, else the bundled one, and what there is to say of it; None where there is none.
+
+    Raises InputError for a file that holds no table and PairError for one that was counted with another tokenizer.
+    """
+    path = Path(os.path.expanduser(chosen)) if chosen else bundled_table(target)
+    if path is None:
+        return None, None
+    try:
+        table = _table_at(path, _state(path))
+    except InputError:
+        if chosen:
+            raise
+        return None, None
+    made_for = target_of(table.facts)
+    theirs, ours = made_for.get("fingerprint"), fingerprint_of(target)
+    if (theirs and ours and theirs != ours) or table.largest_id >= target.vocabulary:
+        raise PairError(
+            f"The n-gram table '{path}' holds tokens that {target.name} does not have; "
+            "use one that was counted with the target's own tokenizer."
+        )
+    note = f"a table of {table.rows:,} contexts"
+    if theirs and not is_made_for(table.facts, target):
+        note += f", made for {made_for.get('name', 'another target')}"
+    return table, note
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        return state_of(path)
+    except OSError as error:
+        raise InputError(f"The n-gram table '{path}' cannot be read; give the path of a file that is there.") from error
+
+
+@lru_cache(maxsize=64)
+def _facts_at(path: Path, state: tuple[int, int]) -> dict[str, Any]:
+    return load_facts(path)
+
+
+@lru_cache(maxsize=4)
+def _table_at(path: Path, state: tuple[int, int]) -> NgramTable:
+    return load_table(path)

@@ -34,7 +34,7 @@ def continuation(tokenizer: Any, before: str, text: str) -> list[int]:
     return encode(tokenizer, text)
 
 
-class Retelling:
+class Retokenised:
     """The text so far: `push` takes ids of the target, `ids` are the draft's for it.
 
     `specials` maps each special id of the target to the draft's id of that name, or to None. `start` are the ids with

@@ -46,10 +46,10 @@ class Proposal:
 
     `ids` (n,), 0 <= n <= k, on the target's device or as plain integers. `probs` (n, target vocabulary): the very
     distributions they were drawn from; None where nothing was drawn (one-hot). `parents` (n,): for a tree, the index
-    that each token follows (-1: the context); siblings are tested in the order of their indexes, which must not depend
-    on what was drawn, and a sibling's row of `probs` is what it was drawn from given its elders. `sources` (n,): which
-    source proposed each. `previous_choice`: the draft's argmax at the bonus position of the round before. `logits`
-    (n, vocabulary): the draft's own, for telemetry. `note` says in words why there are fewer tokens than asked for.
+    that each token follows (-1: the context). Siblings are tested in the order of their indexes, which must not depend
+    on what was drawn; a sibling's row of `probs` is what it was drawn from given its earlier siblings. `sources` (n,):
+    which source proposed each. `previous_choice`: the draft's argmax at the bonus position of the round before.
+    `logits` (n, vocabulary): the draft's own, for telemetry. `note` says why there are fewer tokens than asked for.
     """
 
     ids: Tensor | Sequence[int]

@@ -1,17 +1,27 @@
-"""Whether two models speak the same tokens, and which ids both have.
+"""Which ids of the target a draft can propose: all of them, those that both models share, or a chosen few.
 
-Tables are compared, not sizes: padded rows, or other special tokens, do not make two tokenizers different.
+Two models are compared by their tables of tokens, not by sizes: padded rows, or other special tokens, do not make two
+tokenizers different.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from specviz.core.errors import PairError
 from specviz.models import LanguageModel
+
+
+class Restriction(Protocol):
+    """Which ids of the target a draft can propose: its logits become logits over the target's first `size` ids."""
+
+    size: int
+
+    def restrict(self, logits: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +74,22 @@ def _refusal(
         first = ordinary[0]
         text += f" in {len(ordinary)} of {len(ours)} tokens (id {first}: {ours[first]!r} and {theirs[first]!r})"
     return text + ". Choose a draft of the target's own family, or use this one as the draft 'cross-tokenizer'."
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedVocabulary:
+    """`ids` (n,) of the target's `size`; every other id has no chance."""
+
+    size: int
+    ids: Tensor
+
+    def restrict(self, logits: Tensor) -> Tensor:
+        """Logits over the n ids in their order, or over all of them: (..., n or size) -> (..., size)."""
+        said = logits if logits.shape[-1] == len(self.ids) else logits.index_select(-1, self.ids)
+        wide = logits.new_full((*logits.shape[:-1], self.size), -torch.inf)
+        return wide.index_copy_(-1, self.ids, said)
+
+
+def vocabulary_of(target: LanguageModel, ids: Tensor | None) -> Restriction:
+    """What a draft with the target's own ids can say: all of them where `ids` is None."""
+    return CommonVocabulary(target.vocabulary, None) if ids is None else ReducedVocabulary(target.vocabulary, ids)

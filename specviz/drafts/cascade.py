@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from specviz.drafting.chosen_table import table_for
-from specviz.drafting.free_guesses import Alone, Match, Recycling, Source, Table
+from specviz.drafting.guess_sources import Alone, Match, Recycling, Source, Table
 from specviz.drafting.guesser import TREE, Guesser, Sourced, shape_option
+from specviz.drafting.ngram_file import table_for
 from specviz.drafting.ngrams import MAX_DOUBT, MAX_ORDER, NgramTable
 from specviz.drafting.strategy import Drafter, Run, Strategy, option
 from specviz.models import LanguageModel

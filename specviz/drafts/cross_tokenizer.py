@@ -18,11 +18,11 @@ from torch import Tensor
 from specviz.core.errors import PairError
 from specviz.core.text import decode_ids
 from specviz.drafting.drawn_block import DrawnBlock
-from specviz.drafting.retokenising import REPLACEMENT, Retelling, continuation
+from specviz.drafting.model_drafter import ModelDrafter, cut_to_room, not_in, too_long
+from specviz.drafting.retokenising import REPLACEMENT, Retokenised, continuation
 from specviz.drafting.shared_tokens import SharedTokens, shared_tokens, special_ids
 from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, same_device
 from specviz.drafting.vocabulary import common_vocabulary
-from specviz.drafts.draft_model import ModelDrafter, cut_to_room, not_in, too_long
 from specviz.models import LanguageModel
 
 _CONTEXT = 16  # tokens decoded before a drafted text, so that its spaces are right
@@ -219,8 +219,8 @@ class _Everything:
         return logits
 
 
-def _story(target: LanguageModel, draft: LanguageModel, shared: SharedTokens) -> Retelling:
+def _story(target: LanguageModel, draft: LanguageModel, shared: SharedTokens) -> Retokenised:
     specials = {token: shared.to_draft.get(token) for token in special_ids(target)}
     start = list(draft.tokenizer("").input_ids)[:1]
     begins = bool(start) and start[0] == getattr(draft.tokenizer, "bos_token_id", None)
-    return Retelling(target.tokenizer, draft.tokenizer, specials, start if begins else ())
+    return Retokenised(target.tokenizer, draft.tokenizer, specials, start if begins else ())

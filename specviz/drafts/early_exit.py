@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from specviz.drafting.model_drafter import ModelDrafter
 from specviz.drafting.strategy import Drafter, Run, Strategy, option
 from specviz.drafting.vocabulary import CommonVocabulary
-from specviz.drafts.draft_model import ModelDrafter
 from specviz.models import LanguageModel
 
 

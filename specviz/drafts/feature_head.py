@@ -17,8 +17,8 @@ from specviz.core.errors import PairError
 from specviz.drafting.draft_weights import DraftWeights, check_shapes, load_weights, weights_path
 from specviz.drafting.drawn_block import DrawnBlock, Restriction
 from specviz.drafting.feature_pass import FeaturePass, HeadShape, width_of
-from specviz.drafting.reduced_vocabulary import vocabulary_of
 from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
+from specviz.drafting.vocabulary import vocabulary_of
 from specviz.models import LanguageModel
 
 KIND = "feature-head"
@@ -32,7 +32,7 @@ class FeatureHead(Strategy):
     help: ClassVar[str] = "One trained layer reads the target's own last hidden states and guesses on from them."
     needs: ClassVar[frozenset[str]] = frozenset({"hidden"})
 
-    weights: str = option("", path=True, help="path of a feature head's weights (.safetensors); empty: the one shipped")
+    weights: str = option("", path=True, help="path of a feature head's weights (.safetensors); empty: the one bundled")
     head: FeaturePass | None = field(default=None, compare=False, repr=False)
     trained: DraftWeights | None = field(default=None, compare=False, repr=False)
 

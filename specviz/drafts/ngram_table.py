@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from specviz.drafting.chosen_table import table_for
+from specviz.drafting.ngram_file import table_for
 from specviz.drafting.ngrams import MAX_ORDER, NgramTable, count_ngrams
 from specviz.drafting.strategy import NOTHING, Drafter, Proposal, Run, Seen, Strategy, option
 from specviz.models import LanguageModel

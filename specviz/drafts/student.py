@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 
 from specviz.core.errors import InputError
 from specviz.drafting.draft_weights import DraftWeights, check_shapes, load_weights, weights_path
-from specviz.drafting.reduced_vocabulary import vocabulary_of
+from specviz.drafting.model_drafter import ModelDrafter
 from specviz.drafting.strategy import Drafter, Run, Strategy, option
-from specviz.drafts.draft_model import ModelDrafter
+from specviz.drafting.vocabulary import vocabulary_of
 from specviz.models import LanguageModel
 
 KIND = "student"
@@ -25,7 +25,7 @@ class Student(Strategy):
     label: ClassVar[str] = "Distilled student"
     help: ClassVar[str] = "A few layers trained on what this very target says guess token by token."
 
-    weights: str = option("", path=True, help="path of a student's weights (.safetensors); empty: the one shipped")
+    weights: str = option("", path=True, help="path of a student's weights (.safetensors); empty: the one bundled")
     shallow: LanguageModel | None = field(default=None, compare=False, repr=False)
     trained: DraftWeights | None = field(default=None, compare=False, repr=False)
 

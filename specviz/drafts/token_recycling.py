@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from specviz.drafting.free_guesses import Recycling
+from specviz.drafting.guess_sources import Recycling
 from specviz.drafting.guesser import CHAIN, Guesser, Sourced, shape_option
 from specviz.drafting.strategy import Drafter, Run, Strategy
 from specviz.traces import SourceInfo

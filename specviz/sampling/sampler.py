@@ -8,7 +8,7 @@ u < p(x) / q(x) for u uniform on [0, 1), else draw from norm(max(0, p - q)); aft
 
 In a tree the children of a node are tested in the order of their numbers, each against what the rejections before it
 have left: a rejected child turns p into norm(max(0, p - q)) (SpecInfer, Miao et al. 2024; EAGLE, Li et al. 2024). So q
-of a child must be what it was drawn from given its elder siblings: renormalised without them where siblings differ by
+of a child must be what it was drawn from given its earlier siblings: renormalised without them where siblings differ by
 construction. The rule descends into the first child that it keeps, and draws from what is left where it keeps none.
 """
 
@@ -258,12 +258,12 @@ def _meet_drawn(p: Tensor, q: Tensor, drafts: Tensor, tree: Tree) -> tuple[Tenso
 
 def _meet_one_hot(p: Tensor, drafts: Tensor, tree: Tree) -> tuple[Tensor, Tensor, Left]:
     """`_meet_drawn` for nodes that were not drawn: a rejection takes the token out of p, so no row need be copied."""
-    elders = torch.from_numpy(tree.elders).to(p.device)
+    earlier = torch.from_numpy(tree.earlier_siblings).to(p.device)
     rows = _parent_rows(tree, p.device)
-    twins = (elders & (drafts[:, None] == drafts)).any(-1)  # an elder sibling has taken this token out already
+    twins = (earlier & (drafts[:, None] == drafts)).any(-1)  # an earlier sibling has taken this token out already
     own = p[rows, drafts].masked_fill(twins, 0.0)
     precise = own.to(uniform_dtype(p.device))
-    before = elders.to(precise.dtype) @ precise
+    before = earlier.to(precise.dtype) @ precise
     met = precise / (1.0 - before).clamp_min(torch.finfo(precise.dtype).tiny)
 
     def left(stop: Tensor) -> Tensor:
@@ -275,8 +275,8 @@ def _meet_one_hot(p: Tensor, drafts: Tensor, tree: Tree) -> tuple[Tensor, Tensor
 
 def _walk(kept: Tensor, tree: Tree) -> tuple[Tensor, Tensor]:
     """From what the rule would keep (n,): the nodes on the path (n,), and the row () of p at which it stops."""
-    elders, ancestors = (torch.from_numpy(table).to(kept.device) for table in (tree.elders, tree.ancestors))
-    taken = kept & ~(elders & kept).any(-1)
+    earlier, ancestors = (torch.from_numpy(table).to(kept.device) for table in (tree.earlier_siblings, tree.ancestors))
+    taken = kept & ~(earlier & kept).any(-1)
     path = (taken | ~ancestors).all(-1)
     # a node's number is above its ancestors', so the last on the path is the deepest
     return path, (path * torch.arange(1, len(path) + 1, device=path.device)).amax()

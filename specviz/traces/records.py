@@ -65,7 +65,7 @@ class DraftToken:
     `parent`: index in the round's drafts of the token that it follows (-1: the context), None in a chain.
     `source`: which of the strategy's sources proposed it, None where there is one. `draft_prob` q, `target_prob` p
     and `overlap` sum(min(p, q)) come from the distributions used; `draw` is u, accepted iff u < p / q. In a tree p is
-    what the rejection of elder siblings left of it, and `overlap` this child's share of it, so that siblings add up;
+    what the rejection of earlier siblings left of it, and `overlap` this child's share of it, so that siblings add up;
     siblings of an accepted token are rejected, those after it without a draw.
     """
 

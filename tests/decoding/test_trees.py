@@ -27,7 +27,7 @@ from specviz.core.errors import InputError, PairError
 from specviz.core.trees import Tree
 from specviz.decoding.engine import Decoding
 from specviz.drafting import Proposal, Seen
-from specviz.drafting.hit_rates import HitRates
+from specviz.drafting.guesser import HitRates
 from specviz.sampling.sampler import decide_greedy_tree, decide_sampled, decide_sampled_tree, penalise
 from specviz.traces import Kind, Reason, Verdict
 
@@ -51,12 +51,12 @@ def forest(lm, prompt, seed=0, luck=0.5, **settings):
 # shapes
 
 
-def test_a_tree_knows_its_ancestors_depths_elders_and_ranks():
+def test_a_tree_knows_its_ancestors_depths_earlier_siblings_and_ranks():
     tree = Tree((-1, -1, 0, 1, 1, 3))
     assert tree.depths.tolist() == [0, 0, 1, 1, 1, 2]
     ways = [numpy.flatnonzero(row).tolist() for row in tree.ancestors]
     assert ways == [[0], [1], [0, 2], [1, 3], [1, 4], [1, 3, 5]]
-    assert [numpy.flatnonzero(row).tolist() for row in tree.elders] == [[], [0], [], [], [3], []]
+    assert [numpy.flatnonzero(row).tolist() for row in tree.earlier_siblings] == [[], [0], [], [], [3], []]
     assert tree.ranks == ((0, 2, 3, 5), (1, 4))
     assert not tree.is_chain and Tree((-1, 0, 1)).is_chain and Tree(()).is_chain
 
@@ -376,12 +376,12 @@ def test_numbers_of_a_sampled_tree_fit_its_verdicts():
     assert len(seen) == 3 and min(seen.values()) > 5  # accepted, rejected, passed over
 
 
-def test_a_node_was_passed_over_only_beside_an_elder_that_was_accepted():
+def test_a_node_was_passed_over_only_beside_an_earlier_sibling_that_was_accepted():
     for each in sampled_rounds():
         for index, draft in enumerate(each.drafts):
-            elders = [one for one in each.drafts[:index] if one.parent == draft.parent]
+            earlier = [one for one in each.drafts[:index] if one.parent == draft.parent]
             tested = draft.verdict is not Verdict.UNTESTED
-            assert (tested and draft.draw is None) == any(one.verdict is Verdict.ACCEPTED for one in elders)
+            assert (tested and draft.draw is None) == any(one.verdict is Verdict.ACCEPTED for one in earlier)
 
 
 def test_a_race_counts_nodes_and_depths():

@@ -65,14 +65,14 @@ class Favourites(Drafter):
         ids, probs = [], []
         for node, parent in enumerate(parents):
             text = [*self._text, *(ids[one] for one in way(parents, parent))]
-            elders = [ids[one] for one in range(node) if parents[one] == parent]
-            token, q = self.choose(self._law[text[-2] + 1, text[-1]], elders)
+            earlier = [ids[one] for one in range(node) if parents[one] == parent]
+            token, q = self.choose(self._law[text[-2] + 1, text[-1]], earlier)
             ids.append(token)
             probs.append(q)
         return Proposal(tuple(ids), torch.stack(probs) if self.drawn and probs else None, parents=parents)
 
-    def choose(self, q, elders):
-        return q.argsort(descending=True).tolist()[(1, 0, 2, 3)[len(elders)]], q
+    def choose(self, q, earlier):
+        return q.argsort(descending=True).tolist()[(1, 0, 2, 3)[len(earlier)]], q
 
     def draw(self, q):
         return int(draw(q[None], self._run.draws(1)))
@@ -83,16 +83,16 @@ class Independent(Favourites):
 
     drawn = True
 
-    def choose(self, q, elders):
+    def choose(self, q, earlier):
         return self.draw(q), q
 
 
 class Different(Independent):
     """Siblings are drawn without replacement, as long as there is anything left."""
 
-    def choose(self, q, elders):
+    def choose(self, q, earlier):
         left = q.clone()
-        left[elders] = 0.0
+        left[earlier] = 0.0
         left = left / left.sum() if left.sum() > 0 else q
         return self.draw(left), left
 

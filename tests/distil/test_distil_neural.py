@@ -24,10 +24,10 @@ from specviz.distil.teacher import load_teacher
 from specviz.distil.trainer import TrainingRecipe
 from specviz.distil.training_examples import LONGEST, TrainingExamples, batches
 from specviz.distil.training_state import exclusive, read_checkpoint, save_checkpoint
-from specviz.drafting import bundled_drafts as shipped
+from specviz.drafting import bundled_drafts
 from specviz.drafting.draft_weights import IDS
 from specviz.drafting.feature_pass import FeaturePass, HeadShape
-from specviz.drafting.token_table import target_facts
+from specviz.drafting.target_facts import target_facts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -203,8 +203,8 @@ def test_a_small_vocabulary_keeps_every_token_that_ends_a_text(teacher, corpus, 
     assert load_file(made.files[0])[IDS].tolist() == [0, 7, 63]
 
 
-def test_a_shipped_draft_is_found_by_what_its_file_says_of_the_target(teacher, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+def test_a_bundled_draft_is_found_by_what_its_file_says_of_the_target(teacher, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(bundled_drafts, "FOLDER", tmp_path)
     train_student(job(teacher, corpus, tmp_path / "tiny"), TrainingRecipe(batch_tokens=120, steps=1))
     lm = load(teacher.source, dtype="float32")
     assert make_draft("student", lm).trained.facts["target"] == target_facts(lm)

@@ -31,7 +31,7 @@ from specviz import LanguageModel, Settings, decode, make_draft
 from specviz.core.errors import PairError
 from specviz.core.text import decode_ids
 from specviz.drafting import Run
-from specviz.drafting.retokenising import Retelling, continuation
+from specviz.drafting.retokenising import Retokenised, continuation
 from specviz.drafting.shared_tokens import shared_tokens
 from specviz.drafting.strategy import Seen
 from specviz.sampling.sampler import Draws
@@ -122,51 +122,51 @@ def ids_in(model, text):
 
 def story(one, other, specials=None):
     target, draft = TOKENIZERS[one](), TOKENIZERS[other]()
-    return target, draft, Retelling(target, draft, specials or {}, ())
+    return target, draft, Retokenised(target, draft, specials or {}, ())
 
 
 @pytest.mark.parametrize(("one", "other"), [("llama", "gpt2"), ("gpt2", "llama")])
 @pytest.mark.parametrize("text", [*PROMPTS, LINES])
 def test_a_text_is_told_in_the_drafts_own_tokens_however_it_came(one, other, text):
-    target, draft, retelling = story(one, other)
+    target, draft, retokenised = story(one, other)
     ids = target(text, add_special_tokens=False).input_ids
     for token in ids:
-        retelling.push([token])
-    assert retelling.text == decode_ids(target, ids)
-    assert retelling.ids == draft(retelling.text, add_special_tokens=False).input_ids
-    assert decode_ids(draft, retelling.ids) == retelling.text and retelling.held == []
+        retokenised.push([token])
+    assert retokenised.text == decode_ids(target, ids)
+    assert retokenised.ids == draft(retokenised.text, add_special_tokens=False).input_ids
+    assert decode_ids(draft, retokenised.ids) == retokenised.text and retokenised.held == []
 
 
 def test_a_character_that_has_only_begun_is_held_back():
-    target, _, retelling = story("llama", "gpt2")
+    target, _, retokenised = story("llama", "gpt2")
     ids = target("a日", add_special_tokens=False).input_ids
-    retelling.push(ids[:-1])
-    assert retelling.text == "a" and retelling.held == ids[-3:-1] and len(retelling.ids) == 1
-    retelling.push(ids[-1:])
-    assert retelling.text == "a日" and retelling.held == []
+    retokenised.push(ids[:-1])
+    assert retokenised.text == "a" and retokenised.held == ids[-3:-1] and len(retokenised.ids) == 1
+    retokenised.push(ids[-1:])
+    assert retokenised.text == "a日" and retokenised.held == []
 
 
 def test_special_tokens_are_told_where_both_have_them_and_left_out_elsewhere():
     target, draft = llama_tokenizer(), gpt2_tokenizer()
     fox, end = target("fox", add_special_tokens=False).input_ids, draft.eos_token_id
-    told = Retelling(target, draft, {1: None, 2: end}, [])
+    told = Retokenised(target, draft, {1: None, 2: end}, [])
     told.push([1, *fox, 2, *fox])
     once = draft("fox", add_special_tokens=False).input_ids
     assert told.ids == [*once, end, *once]
-    begun = Retelling(target, draft, {1: end}, [end])
+    begun = Retokenised(target, draft, {1: end}, [end])
     begun.push([1, *fox])
     assert begun.ids == [end, *once]  # the mark with which both begin a text comes once
 
 
 @pytest.mark.parametrize(("one", "other"), [("llama", "gpt2"), ("gpt2", "llama")])
 def test_a_long_text_is_told_in_pieces_and_stays_the_same(one, other):
-    target, draft, retelling = story(one, other)
+    target, draft, retokenised = story(one, other)
     ids = target(LINES * 40, add_special_tokens=False).input_ids
     assert len(ids) > 1200
     for start in range(0, len(ids), 50):
-        retelling.push(ids[start : start + 50])
-    assert retelling.ids == draft(decode_ids(target, ids), add_special_tokens=False).input_ids
-    assert len(retelling.text) < len(LINES * 40) / 2  # what is told anew stays bounded
+        retokenised.push(ids[start : start + 50])
+    assert retokenised.ids == draft(decode_ids(target, ids), add_special_tokens=False).input_ids
+    assert len(retokenised.text) < len(LINES * 40) / 2  # what is told anew stays bounded
 
 
 def test_a_continuation_is_split_as_it_would_be_in_its_place():

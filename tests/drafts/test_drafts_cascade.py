@@ -11,7 +11,7 @@ from support.tiny import ARCHITECTURES, ids_of, rounds_of, standard_ids, target
 from support.tree_drafts import way
 
 from specviz.drafting import Seen, make_draft
-from specviz.drafting.free_guesses import CONTEXT, Alone, Match, Recycling, Table
+from specviz.drafting.guess_sources import CONTEXT, Alone, Match, Recycling, Table
 from specviz.drafting.guesser import CHAIN, SHAPES, TREE, Guesser, Sourced
 from specviz.drafting.ngrams import count_ngrams
 from specviz.drafts.cascade import Cascade

@@ -11,11 +11,10 @@ from support.tiny import ids_of, module, rounds_of, standard_ids, target, words_
 
 from specviz import LanguageModel, make_draft
 from specviz.core.errors import InputError, PairError
-from specviz.drafting import bundled_drafts as shipped
-from specviz.drafting.chosen_table import shipped_table
-from specviz.drafting.ngram_file import load_facts, load_table, save_table
+from specviz.drafting import bundled_drafts
+from specviz.drafting.ngram_file import bundled_table, load_facts, load_table, save_table
 from specviz.drafting.ngrams import MAX_DOUBT, Contexts, NgramTable, count_ngrams
-from specviz.drafting.token_table import fingerprint, target_facts
+from specviz.drafting.target_facts import fingerprint, target_facts
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -243,16 +242,16 @@ def test_the_fingerprint_is_that_of_the_tokens_below_the_vocabulary():
     assert len(others) == 3 and fingerprint(tokenizer, 64) not in others and fingerprint(None, 64) == ""
 
 
-def test_a_shipped_table_is_taken_by_its_own_target_alone(tmp_path, monkeypatch, saved):
+def test_a_bundled_table_is_taken_by_its_own_target_alone(tmp_path, monkeypatch, saved):
     own, twin, narrow = worded(WORDS, "own"), worded(WORDS, "twin", seed=1), worded(WORDS[::-1], "other")
     shallow = LanguageModel(module(num_hidden_layers=1), words_tokenizer(WORDS))
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "drafts")
-    assert shipped_table(own) is None
+    monkeypatch.setattr(bundled_drafts, "FOLDER", tmp_path / "drafts")
+    assert bundled_table(own) is None
     assert "without a table" in make_draft("cascade", own).note and make_draft("ngram-table", own).note is None
     (tmp_path / "drafts" / "own").mkdir(parents=True)
     path = shutil.copy(saved([[1, 2]], {"target": target_facts(own)}), tmp_path / "drafts" / "own" / "ngrams.npz")
-    assert shipped_table(own) == shipped_table(twin) == path  # as alike as two can be, but for weights
-    assert shipped_table(shallow) is shipped_table(narrow) is shipped_table(target()) is None
+    assert bundled_table(own) == bundled_table(twin) == path  # as alike as two can be, but for weights
+    assert bundled_table(shallow) is bundled_table(narrow) is bundled_table(target()) is None
     for draft in ("cascade", "ngram-table"):
         assert make_draft(draft, own).note == "a table of 1 contexts" and make_draft(draft, shallow).counted is None
 
@@ -260,7 +259,7 @@ def test_a_shipped_table_is_taken_by_its_own_target_alone(tmp_path, monkeypatch,
 def test_a_damaged_table_that_the_package_brings_is_no_table_for_anybody(tmp_path, monkeypatch, saved):
     own, made = worded(WORDS, "own"), saved([[1, 2]])
     save_table(count_ngrams([[1, 2]]), made, {"target": target_facts(own)})
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path / "drafts")
+    monkeypatch.setattr(bundled_drafts, "FOLDER", tmp_path / "drafts")
     for folder in ("broken", "own"):
         (tmp_path / "drafts" / folder).mkdir(parents=True)
     (tmp_path / "drafts" / "broken" / "ngrams.npz").write_bytes(b"no table")
@@ -270,7 +269,7 @@ def test_a_damaged_table_that_the_package_brings_is_no_table_for_anybody(tmp_pat
     with zipfile.ZipFile(made) as whole, zipfile.ZipFile(path, "w") as archive:  # its facts are whole, its numbers not
         for name in whole.namelist():
             archive.writestr(name, b"" if name == "1.lengths.npy" else whole.read(name))
-    assert shipped_table(own) == path
+    assert bundled_table(own) == path
     assert make_draft("ngram-table", own).counted is None and "without a table" in make_draft("cascade", own).note
 
 

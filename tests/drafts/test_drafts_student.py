@@ -16,11 +16,10 @@ from support.tiny_drafts import make_strategy, random_head, random_student
 
 from specviz import LanguageModel, Settings, make_draft
 from specviz.core.errors import InputError, PairError
-from specviz.drafting import Run, Seen
-from specviz.drafting import bundled_drafts as shipped
+from specviz.drafting import Run, Seen, bundled_drafts
 from specviz.drafting.draft_weights import IDS, save_weights
 from specviz.drafting.feature_pass import FEATURE_NORM, FUSE, TOKEN_NORM, HeadShape
-from specviz.drafting.token_table import target_facts
+from specviz.drafting.target_facts import target_facts
 from specviz.models.shallow import own_parameters
 from specviz.sampling.sampler import Draws
 
@@ -169,10 +168,10 @@ def test_bfloat16_and_strict_targets_take_float32_weights(tmp_path):
 def test_what_ships_is_found_by_the_target_that_it_was_trained_for(tmp_path, monkeypatch):
     words = words_tokenizer([f"w{number} " for number in range(64)])
     lm, other = (LanguageModel(module(num_hidden_layers=layers), words, name="llama") for layers in (3, 2))
-    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    monkeypatch.setattr(bundled_drafts, "FOLDER", tmp_path)
     (tmp_path / "one").mkdir()
     for name, write in BOTH:
-        with pytest.raises(InputError, match=f"No {name} is shipped for llama.*--kind {name}"):
+        with pytest.raises(InputError, match=f"No {name} is bundled for llama.*--kind {name}"):
             make_draft(name, lm)
         write(lm, tmp_path / "one" / f"{name}.safetensors")
         (tmp_path / "broken").mkdir(exist_ok=True)
@@ -180,7 +179,7 @@ def test_what_ships_is_found_by_the_target_that_it_was_trained_for(tmp_path, mon
         assert ids_of(rounds_of(lm, make_draft(name, lm), PROMPT, max_new_tokens=9)) == standard_ids(
             lm, PROMPT, max_new_tokens=9
         )
-        with pytest.raises(InputError, match=f"No {name} is shipped"):
+        with pytest.raises(InputError, match=f"No {name} is bundled"):
             make_draft(name, other)
 
 

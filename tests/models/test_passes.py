@@ -116,7 +116,7 @@ def test_drafting_never_waits_for_the_device(fixed_models, monkeypatch):
 
 
 def _forbid_reads_while_drafting(monkeypatch):
-    from specviz.drafts.draft_model import ModelDrafter
+    from specviz.drafting.model_drafter import ModelDrafter
 
     propose, reads = ModelDrafter.propose, ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "numpy")
 

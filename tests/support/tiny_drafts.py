@@ -12,7 +12,7 @@ from specviz import make_draft
 from specviz.drafting import strategies
 from specviz.drafting.draft_weights import IDS, save_weights
 from specviz.drafting.feature_pass import HeadShape, width_of
-from specviz.drafting.token_table import target_facts
+from specviz.drafting.target_facts import target_facts
 
 SPREAD = 0.4
 

@@ -1,16 +1,19 @@
-"""A tokenizer's table of tokens, by which files made for a target are told from those made for another.
+"""What a file made for a target says of that target, and whether a model is that target.
 
-Tables are compared, not sizes or names: padded rows do not make two tokenizers different.
+A tokenizer's table of tokens tells files of one target from those of another. Tables are compared, not sizes or names:
+padded rows do not make two tokenizers different.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from specviz.models import LanguageModel
 
+_SHAPE = ("fingerprint", "parameters", "layers", "width")
 _known: WeakKeyDictionary[LanguageModel, str] = WeakKeyDictionary()
 
 
@@ -41,3 +44,15 @@ def target_facts(target: LanguageModel) -> dict[str, Any]:
         "width": getattr(target.config, "hidden_size", None),
         "fingerprint": fingerprint_of(target),
     }
+
+
+def is_made_for(facts: Mapping[str, Any], target: LanguageModel) -> bool:
+    """Whether a file of these facts is for a target of the same tokens, layers, width and count of parameters."""
+    ours, theirs = target_facts(target), target_of(facts)
+    return bool(ours["fingerprint"]) and all(theirs.get(part) == ours[part] for part in _SHAPE)
+
+
+def target_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file's facts say of its target; nothing where they are silent."""
+    made_for = facts.get("target")
+    return made_for if isinstance(made_for, dict) else {}
