@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
-from specviz.views.plots.lane_names import short_names
 from support.tiny import standard_ids, target
 
 from specviz import Lane, Settings, make_draft, race, summarize
@@ -13,6 +12,7 @@ from specviz.drafting.registry import read_draft
 from specviz.drafting.strategy import USUAL_NODES
 from specviz.traces import RaceStarted, SourceInfo, event_from_json, event_to_json
 from specviz.views import plots
+from specviz.views.lane_names import short_names
 from specviz.views.web.form import drafts_tree, with_fitting_k
 
 pytestmark = pytest.mark.usefixtures("one_thread")
