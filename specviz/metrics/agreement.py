@@ -1,10 +1,10 @@
-"""Whether a lane wrote what standard decoding wrote, as far as that can be said.
+"""Decides whether a lane wrote what standard decoding wrote, as far as that can be said.
 
 Two lanes are comparable when both are greedy and agree in every setting that decides the text: penalties, stop
-strings, ignore_eos. k, seed, top-k and top-p do not (an argmax survives them), and max_new_tokens only cuts. A token
-that differs is a divergence however the lanes ended. Where all common tokens agree the answer is `True` only if a
-lane that ended by itself was compared to its last token; a lane that was stopped, failed or still runs proves nothing
-about what it would have written, so the answer is None and `compared_tokens` says how far they agree.
+strings, ignore_eos. k, seed, top-k and top-p do not change an argmax, and max_new_tokens only cuts the text. A token
+that differs is a divergence, however the lanes ended. Where all common tokens agree, the outputs are identical only if
+a lane that ended by itself was compared to its last token. A lane that was stopped, failed or still runs proves nothing
+about the text it would have written; the comparison is then partial, and `compared_tokens` says how far they agree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specviz.traces import Reason
 
 
 class Comparison(StrEnum):
-    """How a lane's tokens stand to the standard lane's."""
+    """How a lane's tokens compare with the standard lane's."""
 
     STANDARD = "standard"
     IDENTICAL = "identical"
@@ -31,7 +31,7 @@ class Comparison(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A lane's kept token ids, how they were asked for, and why they end (None: they go on)."""
+    """A lane's kept token ids, the settings behind them, and why they end (None: the lane still runs)."""
 
     ids: Sequence[int | None]
     settings: Settings
@@ -77,7 +77,7 @@ def _deciding(settings: Settings) -> tuple[object, ...]:
 
 
 def _at_the_end(standard: Output, lane: Output, same: int) -> Agreement:
-    """All common tokens agree: does that settle it?"""
+    """The outcome where all common tokens agree."""
     if same == 0:
         return Agreement(Comparison.UNKNOWN)
     shorter, longer = sorted((standard, lane), key=lambda output: len(output.ids))
@@ -88,5 +88,5 @@ def _at_the_end(standard: Output, lane: Output, same: int) -> Agreement:
         return Agreement(Comparison.PARTIAL, compared_tokens=same)
     if shorter.reason in (Reason.LENGTH, Reason.CONTEXT):
         return Agreement(Comparison.IDENTICAL, compared_tokens=same)
-    # one ended its text where the other, asked the same, wrote on
+    # one ended its text where the other, with the same settings, wrote on
     return Agreement(Comparison.DIVERGED, same, same)

@@ -1,7 +1,7 @@
 """Counts a race as it happens: events in, one at a time; a Summary of any lane out, at any moment.
 
-An event costs the same however long the race has run, and so does asking for a Summary but for copying the lane's
-tokens. Everything is counted from the records; no text is parsed and no clock is read.
+Adding an event takes constant time, however long the race has run; so does asking for a Summary, except for the copy
+of the lane's tokens. Everything is counted from the records: no text is parsed and no clock is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STANDARD = "standard"
 
 
 def summarize(events: Iterable[Event]) -> dict[str, Summary]:
-    """Every lane's Summary, in the header's order. Raises TraceError for a stream that does not hang together."""
+    """Every lane's Summary, in the header's order. Raises TraceError for an inconsistent stream."""
     tally = Tally()
     for event in events:
         tally.add(event)

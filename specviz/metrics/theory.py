@@ -1,8 +1,8 @@
-"""The arithmetic of guess-then-verify: how many tokens a round gives, what it costs, and which k is best.
+"""The theory of speculative decoding: how many tokens a round gives, what it costs, and which k is best.
 
-Costs are in units of one target pass over one token. Nothing here knows of traces' rounds, lanes or clocks.
+Costs are in one-token target passes. Knows nothing of rounds, lanes or clocks.
 E(alpha, k) and E / (k c + 1) are the teaching formulas of Leviathan et al. 2023, sections 3.1 and 3.3; they assume
-that every position is accepted alike and that a wider pass is free. `speedup` assumes neither.
+that all positions are accepted at one rate and that a wider pass is free. `speedup` assumes neither.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class BestK(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a lane's speed depends on.
+    """The quantities that a lane's speed depends on.
 
-    `rates[i]` is the conditional acceptance at position i, the last one standing for all beyond; `alpha` the pooled
-    rate. `drafted` is the mean over the rounds that drafted, `coverage` the share of such rounds. `c` and `overhead`
-    are in one-token target passes. `depth` is a tree's mean depth, None in a chain, where it is `drafted`.
-    `calibrated` tells a curve measured by itself from one pieced together from the run's own rounds.
+    `rates[i]` is the conditional acceptance at position i + 1; the last one holds for all positions beyond. `alpha` is
+    the pooled rate. `drafted` is the mean over the rounds that drafted, `coverage` the share of such rounds. `c` and
+    `overhead` are in one-token target passes. `depth` is a tree's mean depth, None in a chain, where it is `drafted`.
+    `calibrated` tells a curve that was measured from one that is estimated from the run's own rounds.
     """
 
     alpha: float
@@ -58,7 +58,7 @@ class Costs:
 
 
 def expected_tokens(alpha: float, k: float) -> float:
-    """E, the tokens of a round where each of k drafted ones is accepted with chance `alpha`: 1 to k + 1."""
+    """E, the expected tokens per round where each of k drafted tokens is accepted with chance `alpha`: 1 to k + 1."""
     _check_rate(alpha)
     if alpha == 0.0:
         return 1.0
@@ -69,12 +69,12 @@ def expected_tokens(alpha: float, k: float) -> float:
 
 
 def teaching_speedup(alpha: float, k: float, c: float) -> float:
-    """E / (k c + 1): every position alike, a wider target pass free, no overhead."""
+    """E / (k c + 1): one rate for all positions, a wider pass free, no overhead."""
     return expected_tokens(alpha, k) / (k * c + 1)
 
 
 def accepted_length_law(alpha: float, k: int) -> tuple[float, ...]:
-    """Chance that exactly 0, 1, ..., k of k drafted tokens are accepted: geometric, cut at k. Shape (k + 1,)."""
+    """The chances that exactly 0, 1, ..., k of k drafted tokens are accepted: geometric, cut at k. k + 1 values."""
     _check_rate(alpha)
     return (*(alpha**length * (1 - alpha) for length in range(k)), alpha**k)
 
@@ -82,7 +82,7 @@ def accepted_length_law(alpha: float, k: int) -> tuple[float, ...]:
 def tokens_per_round(rates: Sequence[float], k: float) -> float:
     """1 + sum over j <= k of the product of the first j rates; the last rate stands for all positions beyond.
 
-    Unlike E it does not take positions for alike. A fractional k counts its last position in part.
+    Unlike E, it takes each position at its own rate. A fractional k counts its last position in part.
     """
     total = reach = 1.0
     for position in range(math.ceil(k) if rates else 0):
@@ -96,8 +96,8 @@ def tokens_per_round(rates: Sequence[float], k: float) -> float:
 def relative_cost(curve: VerifyCurve | None, width: float) -> float:
     """v(width): a target pass over `width` tokens, in one-token passes.
 
-    Linear between the measured widths, and beyond the last along the last two; 1 at and below the first, and without
-    a curve. Never falling beyond the last width: a cheaper wider pass is noise.
+    Interpolated between the measured widths and extrapolated from the last two; 1 at and below the first width, and
+    without a curve. It never falls beyond the last width: a wider pass that is cheaper is noise.
     """
     measured = zip(curve.widths, curve.seconds, strict=False) if curve else ()
     points = sorted((known, seconds) for known, seconds in measured if seconds > 0)
@@ -121,10 +121,10 @@ def speedup(
     coverage: float = 1.0,
     depth: float | None = None,
 ) -> float:
-    """S, tokens a round / (k c + v(k + 1) + overhead); k = 0 is standard decoding and gives 1.
+    """S, tokens per round / (k c + v(k + 1) + overhead); k = 0 is standard decoding and gives 1.
 
-    Where only a share `coverage` of the rounds drafts, the others give one token for one pass. A tree of k nodes
-    gives its tokens by `depth`.
+    Rounds that draft nothing (1 - `coverage` of them) give one token for one pass. A tree of k nodes gives its tokens
+    by `depth`.
     """
     if k == 0:
         return 1.0
@@ -142,7 +142,7 @@ def best_k(
     coverage: float = 1.0,
     limit: int = MAX_SEARCHED_K,
 ) -> BestK:
-    """The best k in 0..limit for a chain; the smallest of equals."""
+    """The best k in 0..limit for a chain; of equals, the smallest."""
     options = [BestK(k, speedup(rates, k, c, curve, overhead, coverage=coverage)) for k in range(limit + 1)]
     return max(options, key=lambda option: option.speedup)
 

@@ -1,7 +1,6 @@
-"""Names of lanes for a legend, short as in the race view: the strategy's label and k, not the argument as typed.
+"""Short names of lanes: the strategy's label and k, with as much as tells alike lanes apart.
 
-Knows the header of a trace, whether a lane drafted trees, and nothing of figures. The race view's names.js gives the
-same names; a test holds the two together.
+The race view's names.js gives the same names; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from specviz.traces import Event, LaneInfo, RaceStarted, RoundDone
 
 
 def short_names(events: Iterable[Event]) -> dict[str, str]:
-    """{lane's name: short name}; lanes that would be alike are told apart by what differs, else by the whole name."""
+    """{lane's name: short name}; alike lanes are told apart by what differs, else by their whole names."""
     lanes: tuple[LaneInfo, ...] = ()
     trees: set[str] = set()
     for event in events:
@@ -66,7 +65,7 @@ def _policies(lanes: Sequence[LaneInfo]) -> list[str]:
 
 
 def _options(lanes: Sequence[LaneInfo]) -> list[str]:
-    """Of each lane the options that the others have otherwise."""
+    """For each lane, the options that differ between the lanes."""
     names = dict.fromkeys(name for lane in lanes for name in lane.options)
     differing = [name for name in names if len({_spelt(lane.options.get(name)) for lane in lanes}) > 1]
     spelt = ({name: _spelt(lane.options.get(name)) for name in differing} for lane in lanes)
@@ -83,7 +82,7 @@ def _names(lanes: Sequence[LaneInfo]) -> list[str]:
 
 
 def _spelt(value: Any) -> str:
-    """An option's value as one types it."""
+    """An option's value as people type it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -93,5 +92,5 @@ def _spelt(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-# the last one always tells lanes apart: a race's names differ
+# the last one always tells lanes apart: the names in a race differ
 _DETAILS: tuple[Callable[[Sequence[LaneInfo]], list[str]], ...] = (_models, _options, _policies, _all_three, _names)

@@ -394,6 +394,37 @@ def test_figures_are_drawn_when_they_are_opened_and_follow_the_theme(open_page):
     assert "conditional" in page.inner_text("#report .numbers >> nth=0")
 
 
+def test_a_trace_that_is_opened_takes_the_page_with_verdict_table_and_figures(open_page, tmp_path):
+    page = open_page()
+    run(page, tokens=20, prompt="the cat sat on the mat and the cat sat on")
+    parts = (".headline h2", ".badges", ".final table", ".facts")
+    told = [page.inner_text(part) for part in parts]
+    page.click(".menu summary")
+    with page.expect_download() as download:
+        page.click("[data-act='jsonl']")
+    path = tmp_path / "race.jsonl"
+    download.value.save_as(path)
+    page.click("#report > button.label-wrap")
+    page.click("#report .numbers button.label-wrap >> nth=0")
+    page.wait_for_selector("#report .numbers tbody td")
+    drawn = page.inner_text("#report .numbers tbody >> nth=0")
+    page.check("#gallery label:has-text('free') input >> nth=0")
+    page.wait_for_function("document.querySelector('#caption')?.innerText.includes('Recorded on')")
+    page.wait_for_function("drawn => document.querySelector('#report .numbers tbody').innerText !== drawn", arg=drawn)
+    page.locator(".menu input[type=file]").set_input_files(path)
+    page.wait_for_selector("#caption", state="hidden")
+    page.wait_for_function("told => document.querySelector('.headline h2').innerText === told", arg=told[0])
+    assert [page.inner_text(part) for part in parts] == told
+    assert page.locator("#gallery input:checked").count() == 0 and kept(page) == [20, 20]
+    figures = "drawn => document.querySelector('#report .numbers tbody').innerText === drawn"
+    page.wait_for_function(figures, arg=drawn)
+    path.write_text("hello\n", "utf-8")
+    page.locator(".menu input[type=file]").set_input_files(path)
+    page.wait_for_selector(".menu .refusal:not([hidden])")
+    assert page.inner_text(".menu .refusal") == "race.jsonl, line 1: it is not JSON."
+    assert page.inner_text(".headline h2") == told[0]
+
+
 def test_a_race_is_measured_again_and_its_spread_told(open_page):
     page = open_page()
     run(page, tokens=8)

@@ -1,7 +1,7 @@
-"""Text from models, traces and people, made harmless to a terminal.
+"""Makes text from models, traces and people harmless to a terminal.
 
-Control characters can move the cursor, rename the window or reorder what is read; they are written out as escapes.
-Line breaks and tabs stay where the caller wants them.
+Control characters can move the cursor, rename the window or reorder text, so they are written as escapes. Line breaks
+and tabs stay where the caller wants them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same on a single line: a break or a tab becomes a space."""
+    """The same on one line: a break or a tab becomes a space."""
     return visible(re.sub(r"\s*[\n\t]\s*", " ", text.strip()))
 
 
 def glyphs(text: str) -> str:
-    """A token that was thrown away, so that it is seen and breaks no line: white space alone becomes signs."""
+    """A rejected token, made visible on one line: white space alone becomes signs."""
     return visible("␣" * len(text) if text and not text.strip(" ") else text.translate(_GLYPHS))
 
 

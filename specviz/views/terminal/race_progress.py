@@ -1,4 +1,4 @@
-"""Where a race stands: what its header said, which lanes still run, and how it would end if it ended now."""
+"""Tracks a race: its header, which lanes still run, and how it would end if it ended now."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stage:
         return [end for end in self.finished if end.reason is Reason.ERROR]
 
     def endings(self) -> Iterator[Event]:
-        """The events that close a race broken off here; none where it has not begun or is over."""
+        """The events that close a race interrupted here; none where it has not begun or is over."""
         if self.header is None or self.over:
             return
         for name in tuple(self.running):

@@ -1,4 +1,4 @@
-"""The trace file of a race, written as it happens; an error of the file is a sentence that names it."""
+"""Writes the trace file of a race as it happens; an error of the file is a sentence that names it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specviz.traces import Event, TraceWriter
 
 
 class Recorder:
-    """Appends each event to `path`. The file is tried at once, and emptied only when the first event comes."""
+    """Appends each event to `path`. The file is tried at once, but emptied only when the first event comes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,11 +38,11 @@ class Recorder:
         try:
             self.close()
         except TraceError:
-            if kind is None:  # the error that is under way says more
+            if kind is None:  # the error in progress says more
                 raise
 
     def _try(self) -> None:
-        """Find out before a model is loaded, and lose nothing that the file holds."""
+        """Find out, before a model is loaded, whether the file can be written; its content stays."""
         new = not self._path.exists()
         try:
             self._path.open("ab").close()

@@ -21,15 +21,15 @@ _NEVER_WRAPS = 10_000
 
 
 class Sink(Protocol):
-    """Whatever takes the events of a race, one at a time."""
+    """Takes the events of a race, one at a time."""
 
     def add(self, event: Event) -> None: ...
 
 
 def show(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink] = (), *, as_json: bool = False) -> bool:
-    """Show a race as it happens, then its numbers and verdicts; returns whether Ctrl-C broke it off.
+    """Show a race as it happens, then its numbers and verdicts; returns whether Ctrl-C interrupted it.
 
-    Every event goes to `stage` and `sinks` too, and so do the endings of a race that was broken off.
+    Every event also goes to `stage` and `sinks`; after Ctrl-C so do the events that end the race.
     """
     interrupted = _show_json(events, stage, sinks) if as_json else _show_text(events, stage, sinks)
     if stage.header is None:
@@ -46,7 +46,7 @@ def to_json(header: Header, summaries: Mapping[str, Summary]) -> str:
 
 
 def console() -> Console:
-    """stdout: with colours and a width on a terminal, plain and never wrapped elsewhere."""
+    """stdout: coloured and wrapped on a terminal, plain and never wrapped elsewhere."""
     terminal = sys.stdout.isatty()
     return Console(
         file=sys.stdout,
@@ -63,7 +63,7 @@ def note(text: str) -> None:
 
 
 class _Opening:
-    """Says what a race is when it starts."""
+    """Prints the notes and the header of a race when it starts."""
 
     def __init__(self, out: Console | None) -> None:
         self._out = out
@@ -116,7 +116,7 @@ def _show_json(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink]) -> 
 
 
 def _drain(events: Iterable[Event], stage: Stage, sinks: Sequence[Sink]) -> bool:
-    """Every event to every sink; returns whether Ctrl-C broke the race off, whose endings then follow."""
+    """Give every event to every sink; returns whether Ctrl-C interrupted the race, whose endings then follow."""
     try:
         for event in events:
             for sink in sinks:

@@ -1,6 +1,7 @@
-"""The report below a finished race: one plotly figure a question, each with its numbers as a table.
+"""The figures below a finished race: one plotly figure per question, each with its numbers as a table.
 
-Drawn only while it is open, once a race is over: plotly is heavy, and a figure is rebuilt whenever it changes.
+They are drawn once a race is over, and only while the panel is open: plotly is heavy, and rebuilds a figure on every
+change.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ _FIGURES: tuple[tuple[str, Callable[..., Any], Callable[..., pd.DataFrame]], ...
     ("Accepted lengths", plots.accepted_lengths, plots.accepted_lengths_table),
     ("Drafts by source", plots.drafts_by_source, plots.drafts_by_source_table),
     ("Speed-up over k", plots.speedup_by_k, plots.speedup_by_k_table),
-    ("Passes a token", plots.passes_per_token, plots.passes_per_token_table),
+    ("Passes per token", plots.passes_per_token, plots.passes_per_token_table),
     ("Seconds of each round", plots.seconds_by_round, plots.seconds_by_round_table),
     ("Tokens over time", plots.tokens_by_time, plots.tokens_by_time_table),
 )
-# What few races have is not there in the others.
+# Shown only for the few races that have such numbers.
 _RARE = (plots.drafts_by_source,)
-# Plotly's own row of buttons covers a title where the figure is narrow: the ones that a reader of a figure wants.
+# Plotly's full row of buttons covers the title of a narrow figure; these are the useful ones.
 _CONFIG = {"displaylogo": False, "modeBarButtons": [["toImage", "resetScale2d"]]}
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FiguresPanel:
     """The components: the fold, then places, figures and tables in the order of their names."""
 
     fold: gr.Accordion
@@ -61,8 +62,8 @@ class Report:
         return [*seen, *drawn, *(rounded(rows, names) for rows in tables)]
 
 
-def build_report() -> Report:
-    """The folded report, empty."""
+def build_figures() -> FiguresPanel:
+    """The folded panel, empty."""
     places, figures, tables = [], [], []
     with gr.Accordion("Figures and their numbers", open=False, elem_id="report") as fold:
         with gr.Row(elem_classes="figures"):
@@ -72,11 +73,11 @@ def build_report() -> Report:
                     with gr.Accordion(f"Numbers: {name.lower()}", open=False, elem_classes="numbers"):
                         tables.append(gr.Dataframe(interactive=False, max_height=260, show_label=False))
                 places.append(place)
-    return Report(fold, tuple(places), tuple(figures), tuple(tables))
+    return FiguresPanel(fold, tuple(places), tuple(figures), tuple(tables))
 
 
 def rounded(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """The table as people read it: lanes by short names, four digits, and not more rows than a page can bear."""
+    """The table for people: lanes by short names, four digits, at most MAX_ROWS rows."""
     shown = table.head(MAX_ROWS).map(lambda value: float(f"{value:.4g}") if isinstance(value, float) else value)
     return shown.assign(lane=shown["lane"].map(lambda name: names.get(name, name)))
 

@@ -56,7 +56,7 @@ def _first(session: Session) -> tuple[Any, ...]:
 def _choose(session: Session, name: str) -> tuple[Any, ...]:
     """The recording in the view, and what to look for in it. A run in progress gives way."""
     try:
-        session.look_at(_events(name))
+        session.show_recording(_events(name))
         return _value(name), info(_words(recordings()[name], session.trace))
     except SpecvizError as refusal:
         return gr.skip(), error(str(refusal))
@@ -68,7 +68,7 @@ def _open(session: Session, event: gr.EventData) -> tuple[Any, ...]:
         events, value = opened_trace(event._data)
     except SpecvizError as refusal:
         return refused(str(refusal)), gr.skip(), gr.skip(), gr.skip()
-    session.look_at(events)
+    session.show_recording(events)
     return value, None, QUIET, QUIET
 
 

@@ -1,7 +1,7 @@
 """A visitor's tab: which run it wants, and what its last run left behind.
 
-A run has a ticket; it goes on for as long as the session wants that ticket. Stop takes the wish back, a second Run
-replaces it: either way the run in progress ends within a round.
+Each run has a ticket and goes on while the session wants that ticket. Stop withdraws it, and a second Run replaces it;
+either way the run in progress ends within a round.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from specviz.views.web.text_line import QUIET, Line, busy, error, info
 
 
 class Session:
-    """One for each tab. `request` is the last one made; `raced`, `trace`, `stream` belong to the last finished race.
+    """One per tab. `request` is the last one made; `raced`, `trace` and `stream` belong to the last finished race.
 
-    `running` tells a run that has begun from one that waits in line; `theme` and `report_open`: what the tab looks at.
+    `running` tells a run that has begun from one that waits; `theme` and `report_open` are the state of the tab.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Session:
         self.trace: tuple[Event, ...] = ()
         self.stream: RaceStream | None = None
         self.running_ticket: int | None = None
-        self.looks = 0  # how often a recording took the page
+        self.recordings_shown = 0
         self.theme = "light"
         self.report_open = False
         self._tickets = 0
@@ -47,23 +47,23 @@ class Session:
         return self.running_ticket is not None
 
     def left(self, ticket: int | None) -> None:
-        """The run of this ticket computes no more; another may."""
+        """The run of this ticket no longer computes."""
         if self.running_ticket == ticket:
             self.running_ticket = None
 
-    def look_at(self, trace: tuple[Event, ...]) -> None:
-        """A recording takes the page: a run in progress ends, and what it still says is not shown."""
+    def show_recording(self, trace: tuple[Event, ...]) -> None:
+        """A recording takes the page: a run in progress ends, and nothing more of it is shown."""
         self.stop()
-        self.looks += 1
+        self.recordings_shown += 1
         self.trace, self.raced, self.stream = trace, None, None
 
     @property
     def busy(self) -> bool:
-        """Whether a run is wanted that has not ended."""
+        """Whether a wanted run has not ended yet."""
         return self._wanted is not None
 
     def begin(self, request: RaceRequest | None = None) -> int:
-        """Want this run, or the last finished race again, and no other; returns its ticket."""
+        """Want this run alone, by default the last finished race again; returns its ticket."""
         self._tickets += 1
         self.request, self._wanted = request or self.raced, self._tickets
         return self._tickets
@@ -82,14 +82,14 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What changes on the page: the race view's value and the status line, each None where it stays."""
+    """A change of the page: the race view's value and the status line, each None where it stays as it is."""
 
     view: Value | None = None
     line: Line | None = None
 
 
 def run(session: Session, ticket: int | None, runner: Runner, hz: float) -> Iterator[Shown]:
-    """The run of `ticket` as changes of the page. Closing the iterator, or the session's change of mind, ends it."""
+    """The run of `ticket` as changes of the page. It ends when the iterator is closed or the ticket is withdrawn."""
     request = session.request
     if request is None or not session.wants(ticket):
         return
@@ -115,13 +115,13 @@ class _Stopped:
 
 
 def _follow(session: Session, request: RaceRequest, runner: Runner, stopped: _Stopped, hz: float) -> Iterator[Shown]:
-    """Steps to what is shown: nothing is worked out here that the events do not say."""
+    """Turn steps into changes of the page; everything shown follows from the events."""
     stream, tally, trace = RaceStream(hz=hz), Tally(), []
     line: Line | None = None
-    looks = session.looks
+    shown = session.recordings_shown
     for steps in runner(request, stopped):
-        if session.looks != looks:
-            continue  # a recording is being looked at; the run only ends
+        if session.recordings_shown != shown:
+            continue  # a recording has taken the page; the run only ends
         for step in steps:
             if isinstance(step, Waiting):
                 line = busy(step.sentence)
@@ -141,22 +141,22 @@ def _follow(session: Session, request: RaceRequest, runner: Runner, stopped: _St
         if value is not None or line is not None:
             yield Shown(value, line)
             line = None
-    if session.looks == looks:
+    if session.recordings_shown == shown:
         yield Shown(line=info("Stopped before the race began."))
 
 
 def _line(event: Event, line: Line | None) -> Line | None:
-    """What the status line says once `event` has happened."""
+    """The status line after `event`."""
     match event:
         case RaceStarted(header):
             notes = [lane.note for lane in header.lanes if lane.note and _is_news(lane)]
             return info(" ".join(notes)) if notes else QUIET
         case RaceFinished(cancelled=True):
-            return info("Stopped. What was written so far can be replayed and saved.")
+            return info("Stopped. You can replay and save what was written.")
         case _:
             return line
 
 
 def _is_news(lane: LaneInfo) -> bool:
-    """Whether a lane's note is about the prompt or a pair of models; what a free draft knows stands with the run."""
+    """Whether a lane's note is about the prompt or a pair of models; other notes stand in the report alone."""
     return lane.draft_model is not None or lane.name == STANDARD

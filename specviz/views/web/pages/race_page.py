@@ -1,4 +1,4 @@
-"""The race page: masthead, the column of controls, the race view and the report, wired together.
+"""The race page: masthead, the column of controls, the race view and the figures, wired together.
 
 A handler turns values into a request, or steps into updates: `running` says what runs, `session` what is shown.
 """
@@ -13,7 +13,7 @@ import gradio as gr
 
 from specviz.views.web.controls import build_controls
 from specviz.views.web.device_line import device_line
-from specviz.views.web.figures_panel import Report, build_report
+from specviz.views.web.figures_panel import FiguresPanel, build_figures
 from specviz.views.web.form_events import LIGHT, FormEvents
 from specviz.views.web.gallery_events import build_gallery, first_value, wire_gallery, wire_opening
 from specviz.views.web.model_store import ModelStore
@@ -31,7 +31,7 @@ _MASTHEAD = f'<h1>specviz</h1><p class="tagline">{_TAGLINE}</p>'
 
 
 def build_race_page(context: PageContext) -> None:
-    """Build the page: what to race on the left, the race and its report on the right."""
+    """Build the page: what to race on the left, the race and its figures on the right."""
     blocks, offer, store = context.blocks, context.offer, context.store
     usual = offer.first_form()
     session = gr.State(Session(), delete_callback=Session.stop)
@@ -48,17 +48,17 @@ def build_race_page(context: PageContext) -> None:
             caption = TextLine(elem_classes="line caption", elem_id="caption")
             line = TextLine(role="alert", elem_classes="line", elem_id="line")
             view = RaceView(first_value(), measurable=True, openable=True, elem_id="race")
-            report = build_report()
+            figures = build_figures()
     events = FormEvents(controls, offer, usual, line, remembered)
     events.wire()
     controls.run.click(lambda: (None, QUIET), None, [gallery, caption], **LIGHT)  # what is shown next is no recording
     over = RunEvents(controls, offer, context.runner, context.hz, line, view).wire(session, remembered)
-    over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(report), session, report.outputs, **LIGHT)
+    over.then(_chip_of(store), session, chip, **LIGHT).then(_draw(figures), session, figures.outputs, **LIGHT)
     shown = wire_gallery(blocks, gallery, session, view, caption)
     opened = wire_opening(gallery, session, view, caption, line)
     for event in (shown, opened):
-        event.then(_draw(report), session, report.outputs, **LIGHT)
-    _wire_report(report, theme, session)
+        event.then(_draw(figures), session, figures.outputs, **LIGHT)
+    _wire_figures(figures, theme, session)
     _wire_visit(blocks, offer, store, events, remembered, chip)
 
 
@@ -69,19 +69,19 @@ def _chip_of(store: ModelStore) -> Callable[[Session], Any]:
     return chip
 
 
-def _draw(report: Report) -> Callable[[Session], list[Any]]:
+def _draw(figures: FiguresPanel) -> Callable[[Session], list[Any]]:
     """The figures of the last race, where they are looked at."""
 
     def draw(state: Session) -> list[Any]:
         if not (state.report_open and state.trace):
-            return [gr.skip()] * len(report.outputs)
-        return report.draw(state.trace, state.theme)
+            return [gr.skip()] * len(figures.outputs)
+        return figures.draw(state.trace, state.theme)
 
     return draw
 
 
-def _wire_report(report: Report, theme: ThemeWatch, session: gr.State) -> None:
-    draw = _draw(report)
+def _wire_figures(figures: FiguresPanel, theme: ThemeWatch, session: gr.State) -> None:
+    draw = _draw(figures)
 
     def opened(state: Session) -> list[Any]:
         state.report_open = True
@@ -94,9 +94,9 @@ def _wire_report(report: Report, theme: ThemeWatch, session: gr.State) -> None:
         state.theme = theme_of(event)
         return draw(state)
 
-    report.fold.expand(opened, session, report.outputs, **LIGHT)
-    report.fold.collapse(closed, session, None, **LIGHT)
-    theme.theme(themed, session, report.outputs, **LIGHT)
+    figures.fold.expand(opened, session, figures.outputs, **LIGHT)
+    figures.fold.collapse(closed, session, None, **LIGHT)
+    theme.theme(themed, session, figures.outputs, **LIGHT)
 
 
 def _wire_visit(

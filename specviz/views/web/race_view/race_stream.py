@@ -1,7 +1,7 @@
-"""RaceStream: the events of one run as values of the RaceView component.
+"""RaceStream: the events and the report of one run, as values of the RaceView component.
 
-A value is `{"run": id, "ring": [16 slots], "live": bool}`. A slot holds `"number|batch"`; each new batch overwrites the
-oldest slot, so an update costs one slot on the wire however long the run is. A browser that missed more than the ring
+A value is `{"run": id, "ring": [16 slots], "live": bool}`. A slot holds `"number|batch"`. Each new batch overwrites the
+oldest slot, so an update costs one slot on the wire, however long the run is. A browser that missed more than the ring
 holds asks `resync` for the rest. Knows nothing of Gradio.
 """
 
@@ -27,7 +27,7 @@ Value = dict[str, Any]
 
 
 class _Store:
-    """The batches of recent runs, by run id. An id cannot be guessed: whoever has it was sent the run."""
+    """The batches of recent runs, by run id. An id cannot be guessed, so whoever has it was sent the run."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, list[str]] = OrderedDict()
@@ -44,7 +44,7 @@ class _Store:
             self._runs.pop(run, None)
 
     def after(self, run: str, number: int) -> list[str] | None:
-        """Batches number + 1 onwards, as many as a reply holds; None where the run is not known."""
+        """Batches from number + 1 on, as many as a reply holds; None where the run is not known."""
         with self._lock:
             batches = self._runs.get(run)
             if batches is None:
@@ -75,7 +75,7 @@ def resync(request: Any) -> dict[str, Any]:
 class RaceStream:
     """One run on its way to the browser: push events as they happen, send `value()` when it gives one.
 
-    At most `hz` values a second, whatever the speed of the events. Not for several threads at once.
+    Gives at most `hz` values per second, however fast the events come. Not for several threads at once.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class RaceStream:
         self._extra.append(["s", report.as_json()])
 
     def value(self, force: bool = False) -> Value | None:
-        """What to send now: None where nothing is new, or where the last value is younger than 1 / hz seconds."""
+        """The value to send now; None where nothing is new or the last value is younger than 1 / hz seconds."""
         now = self._clock()
         if not (self._pending or self._extra) or (now - self._sent < self._interval and not force):
             return None
@@ -111,7 +111,7 @@ class RaceStream:
         return {"run": self.run, "ring": list(self._ring), "live": self._live}
 
     def flush(self) -> Value:
-        """The value with everything that was pushed, at once; the last one of a run."""
+        """The value with everything that was pushed; the last one of a run."""
         return self.value(force=True) or {"run": self.run, "ring": list(self._ring), "live": self._live}
 
     def _append(self) -> None:
@@ -138,4 +138,4 @@ def recorded(events: Iterable[Event], report: Report) -> Value:
 
 def refused(sentence: str) -> Value:
     """The value that says why a file cannot be opened, where it was chosen; the race that is shown stays."""
-    return {"refused": sentence, "nonce": secrets.token_urlsafe(8)}  # else a second refusal would be no news
+    return {"refused": sentence, "nonce": secrets.token_urlsafe(8)}  # the same refusal again must be a new value

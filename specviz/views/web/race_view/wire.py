@@ -1,14 +1,14 @@
-"""Events as compact batches for the browser, and back.
+"""Encodes events as compact batches for the browser.
 
-A batch is `{"t": [id, piece, ...], "e": [message, ...]}`: `t` adds to the run's token table, each id once, and every
-message is a short array. The commonest, a round, is `["r", lane, *fields]` in the order of the record's fields,
-trailing defaults cut; any other event is `["j", event_to_json(event)]`; `["s", report]` is no
-event. A token is its id where the table has its piece and its text is that piece, `[id, text]` where only the
-text differs, `[id, text, piece]` where all does.
-Alternatives are `[token, permille, ...]`: the `*_top` lists are for the eye, and are the only thing made coarser than
-six digits.
+A batch is `{"t": [id, piece, ...], "e": [message, ...]}`. `t` adds to the run's token table, each id once. A message is
+a short array: a round, the commonest, is `["r", lane, *fields]` in the order of the record's fields, with trailing
+defaults cut; any other event is `["j", event_to_json(event)]`; the report is `["s", report]`.
 
-The browser's half is assets/race_view/wire.js; a test holds the two together. Knows nothing of Gradio or of models.
+A token is its id where the table holds its piece and its text is that piece, `[id, text]` where only the text differs,
+`[id, text, piece]` otherwise. Alternatives are `[token, permille, ...]`: the `*_top` lists are for the eye, and only
+they lose digits beyond the sixth.
+
+wire.js, beside this file, decodes; a test holds the two together. Knows nothing of Gradio or of models.
 """
 
 from __future__ import annotations
