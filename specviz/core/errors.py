@@ -65,6 +65,10 @@ class LoadError(SpecvizError):
     usual_code = "not-loaded"
 
 
+class LayoutError(LoadError):
+    """Weights that were laid out for the device and then said something else; loaded plainly they may be right."""
+
+
 class PairError(SpecvizError):
     """A target and a draft that cannot work together."""
 

@@ -40,6 +40,8 @@ class Context:
         """
         ids = self._tensor(ids)
         tree = None if parents is None else _tree(parents, len(ids))
+        if tree is not None and not self.model.reads_trees:
+            raise ContextError(f"{self.model.name} cannot read a tree of drafts; choose a draft that writes a chain.")
         if self.length + len(ids) > self.capacity:
             raise ContextError(
                 f"This context holds {self.capacity} tokens; {self.length + len(ids)} do not fit into it."

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from specviz.core.errors import ContextError, LoadError
-from specviz.models.checks import check_architecture, check_rewind, probe_logits
+from specviz.core.errors import ContextError, LayoutError, LoadError
+from specviz.models.checks import check_architecture
+from specviz.models.config_facts import context_length
 from specviz.models.context import Context
 from specviz.models.device import use_available_cores
+from specviz.models.end_tokens import read_end_tokens
 from specviz.models.fixed_width import FixedWidthExecutor
 from specviz.models.kv_cache import KVCache
 from specviz.models.linear import Linear
 from specviz.models.masks import TreeRows
-from specviz.models.native import NativeExecutor, supports, supports_int4
-from specviz.models.plain import PlainExecutor, twin_of
+from specviz.models.native import NativeExecutor, supports_int4
+from specviz.models.native_family import is_native
+from specviz.models.plain import PlainExecutor, take_any_mask, twin_of
+from specviz.models.reference import Reference, read_itself, read_reference
 from specviz.models.strict import MAX_STRICT_WIDTH, strict_cost, strict_width
 from specviz.traces import ModelInfo
 
@@ -76,7 +80,7 @@ class LanguageModel:
     def __init__(
         self,
         model: nn.Module,
-        tokenizer: Any,
+        tokenizer: Any = None,
         *,
         name: str | None = None,
         source: str = "module",
@@ -87,30 +91,32 @@ class LanguageModel:
         owned: bool = False,
         strict: bool = False,
         graphs: bool = True,
+        check: bool = True,
     ) -> None:
-        check_architecture(model)
         if weights not in WEIGHTS:
             raise LoadError(f"weights '{weights}' is not known; use {', '.join(WEIGHTS)}.")
+        given, model = model, _unwrapped(model)
+        check_architecture(model)
         use_available_cores()
-        module = model.eval() if owned else twin_of(model)
-        config = module.config
+        config = model.config
         self.tokenizer, self.config = tokenizer, config
-        self.source, self.revision, self.note = source, revision, note
+        self.source, self.revision = source, revision
         self.architecture = str(config.model_type)
         self.name = name or getattr(config, "name_or_path", "") or self.architecture
-        self.device, self.dtype = module.device, module.dtype
-        self.vocabulary = int(module.get_output_embeddings().weight.shape[0])
-        self.context_length = _context_length(config)
+        self.device, self.dtype = model.device, model.dtype
+        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        self.context_length = context_length(model)
+        ends = read_end_tokens(_listed_end_tokens(model), self.vocabulary)
         own = () if tokenizer is None or tokenizer.eos_token_id is None else (int(tokenizer.eos_token_id),)
-        self.eos_ids = tuple(dict.fromkeys((*own, *(int(i) for i in eos_ids))))
+        self.eos_ids = tuple(dict.fromkeys((*own, *ends.ids, *(int(i) for i in eos_ids))))
         self.load_seconds: float | None = None
         self.warm_up_seconds: float | None = None
         self.strict_width: int | None = None
-        self._int4 = weights == "int4"
-        expected = None if self._int4 else probe_logits(module, self.context_length)
-        executor = _make_executor(module, weights, self.context_length, owned)
-        self._set_executor(FixedWidthExecutor(executor) if graphs and self.device.type == "cuda" else executor)
-        check_rewind(self, expected)
+        self.reads_trees = True
+        self._int4, self._graphs = weights == "int4", graphs and self.device.type == "cuda"
+        reference = read_reference(given, self.context_length, self.name) if check and not self._int4 else None
+        self.note = " ".join(filter(None, (note, ends.note, reference and reference.note))) or None
+        self._execute(take_any_mask(model.eval()) if owned else twin_of(model), weights, owned, reference, check)
         if strict:
             self._be_strict()
 
@@ -207,6 +213,25 @@ class LanguageModel:
         other._set_executor(executor)
         return other
 
+    def _execute(self, module: nn.Module, weights: str, owned: bool, reference: Reference | None, check: bool) -> None:
+        """Take the fastest way of running the module that says what the module says."""
+        fault = None
+        for make in _executors(module, weights, self.context_length, owned):
+            self._set_executor(self._over_fixed_widths(make()))
+            if not check:
+                return
+            expected = reference or read_itself(self)
+            fault = expected.fault_of(self)
+            if fault is None:
+                self.reads_trees = expected.sees_trees(self)
+                return
+            if owned and self.executor.path == "native":
+                raise LayoutError(f"{self.name} cannot run natively: {fault}; load it with weights='plain'.")
+        raise LoadError(f"{self.name} cannot be used: {fault}. Choose another model.")
+
+    def _over_fixed_widths(self, executor: Executor) -> Executor:
+        return FixedWidthExecutor(executor) if self._graphs and getattr(executor, "static", True) else executor
+
     def _set_executor(self, executor: Executor) -> None:
         self.executor = executor
         self._free: dict[int, list[KVCache]] = {}
@@ -229,29 +254,32 @@ class LanguageModel:
         return max(1, MAX_STRICT_WIDTH if self.strict_width else 0, getattr(self.executor, "slack", 0))
 
 
-def _make_executor(module: nn.Module, weights: str, context_length: int, owned: bool) -> Executor:
+def _executors(module: nn.Module, weights: str, positions: int, owned: bool) -> Iterator[Callable[[], Executor]]:
+    """Ways of running a module, the fastest first."""
     if weights == "int4":
-        return _int4_executor(module, context_length, owned)
-    if weights == "plain" or not supports(module):
-        return PlainExecutor(module, context_length)
-    return NativeExecutor.from_module(module, context_length, owned)
+        yield lambda: _int4_executor(module, positions, owned)
+        return
+    if weights == "native" and is_native(module):
+        yield lambda: NativeExecutor.from_module(module, positions, owned)
+    yield lambda: PlainExecutor(module, positions)
+    yield lambda: PlainExecutor(module, positions, own_masks=True)
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """The transformers model inside a compiled one, or inside PEFT's wrapper, adapters included."""
+    model = getattr(model, "_orig_mod", model)
+    inside = getattr(model, "get_base_model", None)
+    return model if inside is None else inside()
+
+
+def _listed_end_tokens(model: nn.Module) -> Any:
+    return getattr(getattr(model, "generation_config", None), "eos_token_id", None)
 
 
 def _int4_executor(module: nn.Module, context_length: int, owned: bool) -> Executor:
     kind = module.config.model_type
-    if not supports(module):
+    if not is_native(module):
         raise LoadError(f"int4 weights are not built for '{kind}'; use native weights.")
     if not supports_int4(module):
         raise LoadError(f"This '{kind}' model's widths or dtype do not suit torch's int4 kernel; use native weights.")
     return NativeExecutor.from_module(module, context_length, owned, int4=True)
-
-
-def _context_length(config: Any) -> int:
-    """Positions that the model was made for; rotary scalings that change with the length are not stretched."""
-    length = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    if isinstance(rope, dict) and rope.get("rope_type") in ("dynamic", "longrope"):
-        length = rope.get("original_max_position_embeddings") or length
-    if not length:
-        raise LoadError("The model's configuration does not say how many positions it has (max_position_embeddings).")
-    return int(length)

@@ -60,15 +60,23 @@ def positions(slots: Tensor, tree: TreeRows | None) -> Tensor:
 
 
 def causal_mask(
-    slots: Tensor, capacity: int, dtype: torch.dtype, window: int | None = None, tree: TreeRows | None = None
+    slots: Tensor,
+    capacity: int,
+    dtype: torch.dtype,
+    window: int | None = None,
+    tree: TreeRows | None = None,
+    chunk: int | None = None,
 ) -> Tensor:
     """Additive mask `(1, 1, w, capacity)`: row i sees what it follows, at most `window` positions back with itself.
 
-    That is all slots up to its own `slots[i]`; in a tree the kept entries and its own ancestors.
+    That is all slots up to its own `slots[i]`; in a tree the kept entries and its own ancestors. With `chunk` only
+    those in its own chunk of so many positions (Llama 4).
     """
     columns = torch.arange(capacity, device=slots.device)
     visible, held = (columns <= slots[:, None], columns) if tree is None else tree.visible(slots, columns)
     if window is not None:
         visible &= held > positions(slots, tree)[:, None] - window
+    if chunk is not None:
+        visible &= held // chunk == positions(slots, tree)[:, None] // chunk
     mask = torch.zeros(visible.shape, dtype=dtype, device=slots.device)
     return mask.masked_fill_(~visible, torch.finfo(dtype).min)[None, None]

@@ -15,17 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from specviz.models.config_facts import attention_kinds, sliding_window
 from specviz.models.kv_cache import KVCache
 from specviz.models.linear import Int4Linear, Linear, PlainLinear, int4_fits, make_linear
 from specviz.models.masks import TreeRows, causal_mask, positions
-from specviz.models.plain import sliding_window
 from specviz.models.release import release
 from specviz.models.shallow import own_parameters, put, skeleton
 
 Form = Callable[[Tensor, Tensor | None], Linear]
 Keep = Callable[[Tensor], Tensor]
-
-_FAMILY = {"llama", "mistral", "qwen2", "qwen3"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +58,6 @@ class _Shape:
     epsilon: float
     scale: float
     limit: int  # positions
-
-
-def supports(module: nn.Module) -> bool:
-    """Whether this module is of the family that is written out here, with nothing about it that is not."""
-    config = module.config
-    return (
-        config.model_type in _FAMILY
-        and getattr(config, "hidden_act", "silu") == "silu"
-        and not getattr(config, "mlp_bias", False)
-        and all(hasattr(module, part) for part in ("model", "lm_head"))
-    )
 
 
 def supports_int4(module: nn.Module) -> bool:
@@ -303,7 +290,7 @@ def _take(layer: nn.Module, window: int | None, owned: bool, form: Form, keep: K
 
 def _take_all(module: nn.Module, owned: bool, form: Form, keep: Keep) -> tuple[_Layer, ...]:
     layers = module.model.layers
-    kinds = getattr(module.config, "layer_types", None) or ["sliding_attention"] * len(layers)
+    kinds = attention_kinds(module.config) or ("sliding_attention",) * len(layers)
     window = sliding_window(module.config)
     return tuple(
         _take(layer, window if kind == "sliding_attention" else None, owned, form, keep)

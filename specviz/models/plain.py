@@ -15,26 +15,40 @@ from torch import Tensor, nn
 from transformers import Cache
 from transformers.cache_utils import CacheLayerMixin
 
+from specviz.models.config_facts import attention_kinds, chunk_size, depth, sliding_window
 from specviz.models.kv_cache import KVCache
 from specviz.models.linear import Linear, PlainLinear
 from specviz.models.masks import TreeRows, causal_mask, positions
 from specviz.models.shallow import own_parameters, put, truncate
 
+_FULL, _SLIDING, _CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
+
 
 class PlainExecutor:
-    """Runs a transformers causal LM over a fixed-capacity cache."""
+    """Runs a transformers causal LM over a fixed-capacity cache.
 
-    path = "plain"
+    With `own_masks` the module makes its own masks and positions: it is told how many tokens lie in the cache, and is
+    given the keys of these and of the pass, never of slots beyond. It then serves chains only, no trees.
+    """
 
-    def __init__(self, module: nn.Module, context_length: int) -> None:
+    def __init__(self, module: nn.Module, context_length: int, own_masks: bool = False) -> None:
         self.module = module
-        self._limit = context_length
-        self.layers = int(module.config.num_hidden_layers)
-        self._kinds = tuple(getattr(module.config, "layer_types", None) or ())
-        self._window = sliding_window(module.config)
+        self._limit, self._own_masks = context_length, own_masks
+        self.layers = depth(module.config)
+        self._kinds = attention_kinds(module.config)
+        self._window, self._chunk = sliding_window(module.config), chunk_size(module.config)
         parameters = inspect.signature(module.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"
         self._keeps_rows = "logits_to_keep" in parameters
+
+    @property
+    def path(self) -> str:
+        return "plain, own masks" if self._own_masks else "plain"
+
+    @property
+    def static(self) -> bool:
+        """Whether a pass depends on the numbers in its tensors alone, so that it may be captured as a graph."""
+        return not self._own_masks
 
     @property
     def device(self) -> torch.device:
@@ -50,7 +64,7 @@ class PlainExecutor:
 
     def first_layers(self, count: int) -> PlainExecutor:
         """The first `count` layers under the same norm and head, sharing every weight."""
-        return PlainExecutor(truncate(twin_of(self.module), count), self._limit)
+        return PlainExecutor(truncate(twin_of(self.module), count), self._limit, self._own_masks)
 
     def own_shapes(self, config: Any, count: int) -> dict[str, torch.Size]:
         """By name, the shapes of what `with_layers` takes."""
@@ -60,7 +74,7 @@ class PlainExecutor:
         self, config: Any, count: int, weights: Mapping[str, Tensor], head_ids: Tensor | None = None
     ) -> PlainExecutor:
         """`count` layers and a final norm of other weights; embedding and head are shared, and the head kept whole."""
-        return PlainExecutor(put(truncate(twin_of(self.module), count), weights), self._limit)
+        return PlainExecutor(put(truncate(twin_of(self.module), count), weights), self._limit, self._own_masks)
 
     def embed(self, ids: Tensor) -> Tensor:
         """What the first layer is given for `ids` (w,), positions aside: (w, width)."""
@@ -85,56 +99,66 @@ class PlainExecutor:
 
         With `hidden`, the pair of logits and the last hidden states `(w, width)`.
         """
+        if self._own_masks:
+            ids = ids[: self._limit - int(start)]  # rows that padding put behind the last position
         slots = start + torch.arange(len(ids), device=ids.device)
-        bridge = _Bridge(cache, slots)
-        arguments: dict[str, Any] = {self._cache_name: bridge}
-        if self._keeps_rows:
-            arguments["logits_to_keep"] = rows
         output = self.module(
             input_ids=ids[None],
-            position_ids=positions(slots, tree).clamp_max(self._limit - 1)[None],
-            attention_mask=self._mask(slots, cache.capacity, tree),
             use_cache=True,
             return_dict=True,
             output_hidden_states=hidden,
-            **arguments,
+            **{self._cache_name: _Bridge(cache, slots, int(slots[0]) if self._own_masks else None)},
+            **({} if self._own_masks else self._places(slots, cache.capacity, tree)),
+            **({"logits_to_keep": rows} if self._keeps_rows else {}),
         )
         logits = output.logits[0]
         return (logits, output.hidden_states[-1][0]) if hidden else logits
 
-    def _mask(self, slots: Tensor, capacity: int, tree: TreeRows | None) -> Tensor | dict[str, Tensor]:
+    def _places(self, slots: Tensor, capacity: int, tree: TreeRows | None) -> dict[str, Any]:
+        """The positions of a pass, and the masks over all slots of the cache: one, or one for each kind of layer."""
         dtype = self.module.dtype
-        if self._window is None:
-            return causal_mask(slots, capacity, dtype, tree=tree)
-        windowed = causal_mask(slots, capacity, dtype, self._window, tree)
-        if len(set(self._kinds)) <= 1:
-            return windowed
-        return {"full_attention": causal_mask(slots, capacity, dtype, tree=tree), "sliding_attention": windowed}
+
+        def mask(kind: str) -> Tensor:
+            window = self._window if kind == "sliding_attention" else None
+            return causal_mask(
+                slots, capacity, dtype, window, tree, self._chunk if kind == "chunked_attention" else None
+            )
+
+        kinds = dict.fromkeys(self._kinds or (_SLIDING if self._window else _FULL,))
+        masks = {kind: mask(kind) for kind in kinds}
+        return {
+            "position_ids": positions(slots, tree).clamp_max(self._limit - 1)[None],
+            "attention_mask": next(iter(masks.values())) if len(masks) == 1 else masks,
+        }
 
 
 class _Bridge(Cache):
-    """Our cache in the shape that transformers' attention layers write to."""
+    """Our cache in the shape that transformers' attention layers write to; `kept` entries are said to lie in it."""
 
-    def __init__(self, cache: KVCache, slots: Tensor) -> None:
-        super().__init__(layers=[_Layer(cache, slots, index) for index in range(len(cache.keys))])
+    def __init__(self, cache: KVCache, slots: Tensor, kept: int | None) -> None:
+        super().__init__(layers=[_Layer(cache, slots, index, kept) for index in range(len(cache.keys))])
 
 
 class _Layer(CacheLayerMixin):
-    def __init__(self, cache: KVCache, slots: Tensor, index: int) -> None:
+    """A layer that shows the whole buffer; or, where `kept` is given, the kept entries and those of the pass alone."""
+
+    def __init__(self, cache: KVCache, slots: Tensor, index: int, kept: int | None) -> None:
         super().__init__()
         self._cache, self._slots, self._index = cache, slots, index
+        self._shown = cache.capacity if kept is None else kept + len(slots)
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing to prepare: the cache makes its buffers at the first write."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        return self._cache.write(self._index, key_states, value_states, self._slots)
+        keys, values = self._cache.write(self._index, key_states, value_states, self._slots)
+        return keys[:, :, : self._shown], values[:, :, : self._shown]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._cache.capacity, 0
+        return self._shown, 0
 
     def get_seq_length(self) -> int:
-        return self._cache.capacity - len(self._slots)
+        return self._shown - len(self._slots)
 
     def get_max_length(self) -> int:
         return self._cache.capacity
@@ -143,21 +167,13 @@ class _Layer(CacheLayerMixin):
 def twin_of(module: nn.Module) -> nn.Module:
     """The same parameters under modules of our own, in evaluation mode, with attention that takes any mask."""
     shared = {id(parameter): parameter for parameter in module.parameters()}
-    twin = copy.deepcopy(module, shared).eval()
-    for part in twin.modules():
-        if hasattr(part, "config") and hasattr(part.config, "_attn_implementation"):
-            capped = getattr(part.config, "attn_logit_softcapping", None)  # SDPA has no soft cap
-            plain = capped or not getattr(part, "_supports_sdpa", True)
-            part.config._attn_implementation = "eager" if plain else "sdpa"
-    return twin
+    return take_any_mask(copy.deepcopy(module, shared).eval())
 
 
-def sliding_window(config: Any) -> int | None:
-    """The window of a model whose layers have one: all of them, or those that `layer_types` names."""
-    kinds = getattr(config, "layer_types", None)
-    window = getattr(config, "sliding_window", None)
-    if kinds is not None and "sliding_attention" not in kinds:
-        return None
-    if kinds is None and not getattr(config, "use_sliding_window", True):
-        return None
-    return window
+def take_any_mask(module: nn.Module) -> nn.Module:
+    """Where a module's attention is a kernel of its own making of masks (flash, flex), put one that is given them."""
+    for part in module.modules():
+        config = getattr(part, "config", None)
+        if getattr(config, "_attn_implementation", "eager") not in ("eager", "sdpa"):
+            config._attn_implementation = "sdpa" if getattr(module, "_supports_sdpa", False) else "eager"
+    return module

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
 
+from specviz.models.config_facts import depth
+
 
 def truncate(module: nn.Module, count: int) -> nn.Module:
     """Cut the decoder's layer list, wherever the architecture keeps it, and say so in every config."""
-    total = int(module.config.num_hidden_layers)
+    total = depth(module.config)
     for owner in module.modules():
         for name, child in owner.named_children():
             if _is_stack(child, total):
@@ -37,7 +39,7 @@ def skeleton(config: Any, count: int) -> nn.Module:
 
 def own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
     """By name, the weights of the layers and of the final norm: all but the embeddings and the head."""
-    total = int(module.config.num_hidden_layers)
+    total = depth(module.config)
     stacks = [part for part in module.modules() if _is_stack(part, total)]
     inside = {id(weight) for stack in stacks for weight in stack.parameters()}
     head = {id(weight) for weight in module.get_output_embeddings().parameters()}

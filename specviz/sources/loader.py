@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
-from specviz.core.errors import LoadError
+from specviz.core.errors import LayoutError, LoadError
 from specviz.models import Context, LanguageModel
 from specviz.models.device import DTYPES, pick_device, use_available_cores
 from specviz.models.language_model import WEIGHTS
@@ -77,6 +77,8 @@ def _placed(checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, ho
             owned=True,
             **how,
         )
+    except LayoutError:  # the module was emptied on the way
+        return _placed(checkpoint, dtype, device, {**how, "weights": "plain"})
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise LoadError(
             f"{checkpoint.name} does not fit into the memory of {device}; choose a smaller model."
@@ -123,7 +125,7 @@ def _trial_seconds(config: Any, dtype: torch.dtype) -> float:
     facts = {**config.to_dict(), "num_hidden_layers": 2, "vocab_size": _TRIAL_VOCABULARY, "layer_types": None}
     special = {"pad_token_id": None, "bos_token_id": None, "eos_token_id": None}
     module = AutoModelForCausalLM.from_config(type(config).from_dict({**facts, **special}), dtype=dtype)
-    model = LanguageModel(module, None, owned=True)
+    model = LanguageModel(module, owned=True, check=False)
     with model.open(64) as context:
         return sum(_best_pass_seconds(context, width) for width in _TRIAL_WIDTHS)
 

@@ -264,14 +264,14 @@ def test_a_short_context_is_no_reason_to_refuse_a_model():
     assert lm.context_length == 16
 
 
-def test_eos_is_the_tokenizers_alone_unless_a_checkpoint_lists_more(tmp_path):
+def test_eos_is_the_tokenizers_and_what_the_generation_config_lists(tmp_path):
     tokenizer = byte_level_tokenizer()
     model = module(vocab_size=len(tokenizer))
     model.generation_config = GenerationConfig(
         eos_token_id=[3, 4], temperature=0.7, top_k=20, top_p=0.8, do_sample=True, repetition_penalty=1.1
     )
-    assert LanguageModel(model, None).eos_ids == ()
-    assert LanguageModel(model, tokenizer).eos_ids == (tokenizer.eos_token_id,)
+    assert LanguageModel(model).eos_ids == (3, 4)
+    assert LanguageModel(model, tokenizer).eos_ids == (tokenizer.eos_token_id, 3, 4)
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     loaded = load(f"path:{tmp_path}", device="cpu", dtype="float32")
