@@ -70,13 +70,13 @@ class LanguageModel:
     """A transformers causal LM, ready to open contexts.
 
     `model` is any transformers causal LM, in PEFT's wrapper too, and `tokenizer` its tokenizer (None: no text). Both
-    stay as they are, unless `owned` hands the module over, to be emptied as its weights are laid out anew. A run ends at
-    the tokenizer's EOS, at those of the module's generation config, and at `eos_ids`.
+    stay as they are, unless `owned` hands the module over, to be emptied as its weights are laid out anew. A run ends
+    at the tokenizer's EOS, at those of the module's generation config, and at `eos_ids`.
 
     `weights`: "native" writes the passes out where the architecture is known, "plain" runs transformers' own forward,
-    "int4" rounds the layers' weights to 4 bits (another model than the one given). `strict` runs every pass at one width
-    that gives a row the same bits anywhere. `graphs` captures passes as CUDA graphs. `check` compares what runs with
-    the module's own forward pass; without it (a timing of random weights) nothing vouches for the logits.
+    "int4" rounds the layers' weights to 4 bits (another model than the one given). `strict` runs every pass at one
+    width that gives a row the same bits anywhere. `graphs` captures passes as CUDA graphs. `check` compares what runs
+    with the module's own forward pass; without it (a timing of random weights) nothing vouches for the logits.
 
     Raises LoadError with the reason for a module that cannot be run here, and LayoutError where an `owned` module was
     emptied and then fails its check.
