@@ -5,8 +5,8 @@ import re
 from dataclasses import replace
 
 import pytest
-from race_page import has, seek, settle
 from support.browser_kit import launch, race_app
+from support.race_page import has, seek, settle
 from support.saved_pages import saved_page
 from support.synthetic_race import HOSTILE, race_events
 

@@ -1,7 +1,7 @@
 """How the race view is laid out: full rows of lanes, a whole card on a phone, charts whose words keep apart."""
 
 import pytest
-from race_page import open_saved, settle
+from support.race_page import open_saved, settle
 from support.synthetic_race import race_events
 
 from specviz.views.report import race_report

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from race_page import open_saved, plain_rounds, race_of, seek, settle
+from support.race_page import open_saved, plain_rounds, race_of, seek, settle
 from support.synthetic_race import race_events
 
 from specviz.traces import DraftToken, Kind, RoundDone, TargetToken, Token, Verdict

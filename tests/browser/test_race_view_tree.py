@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
-from race_page import has, open_saved, plain_rounds, race_of, seek
+from support.race_page import has, open_saved, plain_rounds, race_of, seek
 
 from specviz.core.errors import TraceError
 from specviz.drafts.cascade import Cascade

@@ -1,10 +1,10 @@
 """Greedy float32: every strategy, every k, every kind of attention writes exactly what the target alone writes."""
 
-import warnings
 from collections import Counter
 
 import pytest
 import torch
+from support.near_ties import assert_same
 from support.tiny import ARCHITECTURES, draft_models, every_draft, ids_of, module, rounds_of, standard_ids, target
 
 from specviz import LanguageModel, make_draft
@@ -15,7 +15,6 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 KS = (1, 2, 3, 5, 8, 16)
 PROMPTS = ([7], [3, 9, 4, 3, 9, 4, 3])
 NEW_TOKENS = 24
-NEAR_TIE = 1e-4
 
 
 def generate(model, prompt, new_tokens=NEW_TOKENS, **settings):
@@ -23,23 +22,6 @@ def generate(model, prompt, new_tokens=NEW_TOKENS, **settings):
     ids = torch.tensor([prompt])
     facts = {"do_sample": False, "max_new_tokens": new_tokens, "eos_token_id": None, "pad_token_id": 0, **settings}
     return model.generate(ids, attention_mask=torch.ones_like(ids), **facts)[0, len(prompt) :].tolist()
-
-
-@torch.inference_mode()
-def gap(model, ids):
-    """Distance of the two largest logits after `ids`, read at once and without a cache."""
-    best = model(torch.tensor([ids]), use_cache=False).logits[0, -1].topk(2).values
-    return float(best[0] - best[1])
-
-
-def assert_same(model, prompt, expected, found, what):
-    """Equal, but for what follows a near tie, which is listed."""
-    if expected == found:
-        return
-    index = next(i for i, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1])
-    distance = gap(model, [*prompt, *expected[:index]])
-    assert distance <= NEAR_TIE, f"{what}: token {index} is {found[index]}, not {expected[index]}; gap {distance:.2e}"
-    warnings.warn(f"near tie: {what}, token {index}, gap {distance:.2e}", stacklevel=2)
 
 
 def every_kind_of_draft(lm, models):

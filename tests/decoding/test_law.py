@@ -11,9 +11,22 @@ from typing import Any
 
 import pytest
 import torch
-from support.law import FILTERED, PENALISED, PLAIN, PROMPT, RUNS, VOCABULARY, exact_law, p_value, table_models
+from support.law import (
+    EOS,
+    FILTERED,
+    LEAST,
+    PENALISED,
+    PLAIN,
+    PROMPT,
+    RUNS,
+    VOCABULARY,
+    exact_law,
+    p_value,
+    table_models,
+    tables_of_draft,
+)
 from support.quick_tables import QuickTables
-from support.tiny import TableConfig, TableLM, ids_of, rounds_of, table_logits, table_module
+from support.tiny import TableConfig, TableLM, ids_of, rounds_of, table_module
 from support.tiny_drafts import make_strategy
 
 from specviz import LanguageModel, Settings
@@ -23,9 +36,7 @@ from specviz.traces import Kind, Verdict
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-LEAST = 1e-4
 FOUND_OUT = 1e-8  # how surely a control must fail
-EOS = 3
 KINDS = {"plain": (PLAIN, None), "with EOS": (PLAIN, EOS), "filtered": (FILTERED, None), "penalised": (PENALISED, None)}
 # what every change runs; all else is for the long run. The short case where another strategy takes the same way:
 # an early exit and a student draft as a draft model does, and a cross-tokenizer draft of these models is one
@@ -164,10 +175,6 @@ BONUS_FROM_Q = ("specviz.decoding.engine.decide_sampled", bonus_from_q)
 
 def table_draft(drafter, model, draft):
     return TableDraft(tables_of_draft(), drafter)
-
-
-def tables_of_draft():
-    return table_logits(table_module(VOCABULARY, 4, like=table_module(VOCABULARY, 3)))
 
 
 @pytest.mark.parametrize(("drafter", "settings"), [(Right, FILTERED), (CutBeforeTheDraw, PLAIN)])

@@ -6,8 +6,11 @@ from collections import Counter
 import numpy
 import pytest
 import torch
+from support.near_ties import assert_same
 from support.tiny import (
     ARCHITECTURES,
+    WIDE,
+    fixed,
     ids_of,
     module,
     outcome_of,
@@ -19,8 +22,6 @@ from support.tiny import (
     words_tokenizer,
 )
 from support.tree_drafts import Forest, Told, random_parents, way
-from test_engine_exact import assert_same
-from test_passes import WIDE, fixed
 
 from specviz import Lane, LanguageModel, Settings, make_draft, race, summarize
 from specviz.core.errors import InputError, PairError

@@ -10,9 +10,20 @@ from itertools import product
 
 import pytest
 import torch
-from support.law import FILTERED, PENALISED, PLAIN, PROMPT, VOCABULARY, exact_law, p_value, table_models
+from support.law import (
+    EOS,
+    FILTERED,
+    LEAST,
+    PENALISED,
+    PLAIN,
+    PROMPT,
+    VOCABULARY,
+    exact_law,
+    p_value,
+    table_models,
+    tables_of_draft,
+)
 from support.tree_drafts import way
-from test_law import EOS, LEAST, tables_of_draft
 
 from specviz import Settings, make_draft
 from specviz.core.trees import Tree

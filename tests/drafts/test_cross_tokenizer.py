@@ -12,6 +12,7 @@ from functools import cache, partial
 import pytest
 import torch
 from support.law import FILTERED, PENALISED, PLAIN, PROMPT, RUNS, VOCABULARY, exact_law, p_value
+from support.near_ties import assert_same
 from support.quick_tables import QuickTables
 from support.tiny import (
     byte_level_tokenizer,
@@ -23,7 +24,6 @@ from support.tiny import (
     table_logits,
     table_module,
 )
-from test_engine_exact import assert_same
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from support.golden import LOSING, golden
 from support.scripted import race, script, standard
-from test_metrics import LOSING, golden
 
 from specviz.core.settings import K_POLICIES, Settings
 from specviz.metrics import Factor, Speed, summarize, times, verdict_of, words

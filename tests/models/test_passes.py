@@ -3,25 +3,18 @@
 import pytest
 import torch
 import transformers
-from support.tiny import every_draft, ids_of, module, perturbed, rounds_of, standard_ids, target
+from support.tiny import WIDE, every_draft, fixed, ids_of, module, perturbed, rounds_of, standard_ids, target
 from torch import nn
 
 from specviz import LanguageModel, make_draft
 from specviz.core.errors import LoadError
-from specviz.models.fixed_width import WIDTHS, FixedWidthExecutor, next_width
+from specviz.models.fixed_width import WIDTHS, next_width
 from specviz.models.kv_cache import KVCache
 from specviz.models.linear import Int4Linear, PlainLinear, ReorderedLinear, quantise
 from specviz.models.strict import same_bits_everywhere
 
 PROMPT = [5, 9, 7, 5, 9, 3]
 NEW = 24
-WIDE = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 16, "num_attention_heads": 4, "num_key_value_heads": 4}
-
-
-def fixed(model):
-    """The same model behind fixed-width passes, as on a GPU but without graphs."""
-    model._set_executor(FixedWidthExecutor(model.executor))
-    return model
 
 
 @pytest.fixture(scope="module")

@@ -5,26 +5,12 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from support.tiny_sources import refusal, tiny_llama, tiny_tokenizer
+from transformers import BertConfig, BertModel
 
 from specviz.core.errors import LoadError
 from specviz.sources import TerminalBar, checkpoint_config, load_checkpoint, normalise, resolve
 from specviz.sources.progress import part, size
-
-
-def tiny_llama(**changes):
-    torch.manual_seed(0)
-    facts = {"vocab_size": 12, "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2}
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "eos_token_id": 3}
-    return LlamaForCausalLM(LlamaConfig(**(facts | heads | changes)))
-
-
-def tiny_tokenizer():
-    words = {word: index for index, word in enumerate(["<unk>", "a", "b", "</s>", *"cdefghij"])}
-    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", eos_token="</s>")
 
 
 @pytest.fixture
@@ -33,12 +19,6 @@ def folder(tmp_path):
     tiny_llama().save_pretrained(path)
     tiny_tokenizer().save_pretrained(path)
     return path
-
-
-def refusal(source):
-    with pytest.raises(LoadError) as caught:
-        resolve(source)
-    return str(caught.value)
 
 
 def test_a_saved_folder_comes_back_weight_for_weight_in_the_dtype_asked_for(folder):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from gguf import GGMLQuantizationType, GGUFWriter, quantize
-from test_sources import refusal
+from support.tiny_sources import refusal
 
 from specviz.core.errors import LoadError
 from specviz.sources import checkpoint_config, gguf_file, load_checkpoint, resolve, wheels

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from huggingface_hub import constants
-from test_sources import refusal, tiny_llama, tiny_tokenizer
+from support.tiny_sources import refusal, tiny_llama, tiny_tokenizer
 
 from specviz.core.errors import LoadError
 from specviz.sources import hub, load_checkpoint, resolve

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from unittest import mock
 
 import torch
+from support.tiny import table_logits, table_module
 
 PROMPT = (
     2,
@@ -30,6 +31,8 @@ PROMPT = (
     3,
 )  # repeats for a lookup; without token 1, so that a penalty tells ids apart
 VOCABULARY = 5
+LEAST = 1e-4
+EOS = 3
 RUNS = 5000
 _LEAST_EXPECTED = 5.0
 _PARTS = 4  # of a test's runs: a worker that has to wait leaves the rest to the other
@@ -165,3 +168,7 @@ class Workers:
 def _one_thread():
     os.environ["CPU_CORES"] = "1"
     torch.set_num_threads(1)
+
+
+def tables_of_draft():
+    return table_logits(table_module(VOCABULARY, 4, like=table_module(VOCABULARY, 3)))

@@ -29,9 +29,11 @@ from transformers import (
 
 from specviz import LanguageModel, Settings, decode, make_draft
 from specviz.drafting import strategies
+from specviz.models.fixed_width import FixedWidthExecutor
 
 VOCABULARY = 64
 WINDOW = 8
+WIDE = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 16, "num_attention_heads": 4, "num_key_value_heads": 4}
 
 
 def _without(facts, *names):
@@ -252,3 +254,9 @@ def metaspace_tokenizer():
     )
     tokenizer.add_special_tokens([AddedToken(mark, special=True) for mark in ("<s>", "</s>")])
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
+
+
+def fixed(model):
+    """The same model behind fixed-width passes, as on a GPU but without graphs."""
+    model._set_executor(FixedWidthExecutor(model.executor))
+    return model

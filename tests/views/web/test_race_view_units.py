@@ -4,9 +4,9 @@ import json
 from dataclasses import asdict
 
 import pytest
+from support.named_lanes import ALIKE, alike, named
 from support.synthetic_race import race_events
 from support.wire_decoder import Decoder
-from test_plots import ALIKE, alike, named
 
 from specviz.core.settings import Settings
 from specviz.metrics import formats
