@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from test_metrics import golden
+from support.golden import golden
 
 from specviz.metrics import METRICS, Place, Summary, rows, shown_in, values
 from specviz.metrics.formats import Format, counted, fixed, parameters, seconds
