@@ -1,8 +1,8 @@
 """The app as `python app.py` serves it, and races without it on the same weights, for `python -m specviz bench`.
 
-Commands are JSON lines on stdin, each answered by a JSON line on stdout: `{"do": "headless", ...}` runs a race in a
-thread of its own and gives its EngineSpeed, `{"do": "cpu"}` gives the CpuTimes so far, `{"do": "end"}` ends. The first
-line on stdout gives the page's address. Everything else that is printed goes to stderr.
+Reads commands as JSON lines from stdin and answers each with a JSON line on stdout: `{"do": "headless", ...}` runs a
+race in its own thread and returns its EngineSpeed, `{"do": "cpu"}` returns the CpuTimes so far, `{"do": "end"}` ends.
+The first line on stdout gives the page's address. All other output goes to stderr.
 """
 
 from __future__ import annotations

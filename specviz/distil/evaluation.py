@@ -5,7 +5,6 @@ Numbers are those of `specviz.metrics` over all prompts: tau and alpha from pool
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from specviz.core.settings import Settings
 from specviz.distil.corpus import Conversation
 from specviz.distil.job import Trained
 from specviz.drafting import make_draft
+from specviz.experiments.aggregate import Distribution, medians
 from specviz.metrics import Summary, summarize
 from specviz.models import LanguageModel
 from specviz.models.device import device_name
@@ -103,7 +103,7 @@ def _label(spec: DraftSpec, files: Sequence[Path]) -> str:
 
 def _result(label: str, summaries: Sequence[Summary]) -> DraftResult:
     kept = sum(each.kept_tokens for each in summaries)
-    speedups = [each.speedup for each in summaries if each.speedup is not None]
+    speedups = Distribution.of(each.speedup for each in summaries).samples
     return DraftResult(
         draft=label,
         prompts=len(summaries),
@@ -111,17 +111,10 @@ def _result(label: str, summaries: Sequence[Summary]) -> DraftResult:
         kept_tokens=kept,
         tau=_ratio(kept, sum(each.target_passes or 0 for each in summaries)),
         alpha=_ratio(sum(each.accepted for each in summaries), sum(each.tested for each in summaries)),
-        c=_median(each.c for each in summaries),
-        predicted_speedup=_median(each.predicted_speedup for each in summaries),
-        speedup=_median(speedups),
         worst_speedup=min(speedups, default=None),
+        **medians(summaries, ("c", "predicted_speedup", "speedup")),
     )
 
 
 def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None

@@ -11,6 +11,7 @@ from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import InputError
 from specviz.core.settings import Settings
 from specviz.drafting import checked, read_draft
+from specviz.races.lanes import check_drafts
 from specviz.races.racing import MAX_LANES
 
 _MAX_REPEATS = 99
@@ -41,9 +42,7 @@ def compared_drafts(texts: Sequence[str], ks: Sequence[int | str]) -> tuple[Draf
     if not texts:
         raise InputError("Name at least one draft to compare, as in --draft prompt-lookup or --draft early-exit:k=2.")
     drafts = [draft for text in texts for draft in _at_each_k(read_draft(text), ks)]
-    twice = next((draft for draft in drafts if drafts.count(draft) > 1), None)
-    if twice is not None:
-        raise InputError(f"The draft '{twice}' is given twice; leave one out, or give it another k or option.")
+    check_drafts(drafts, most=len(drafts))
     return tuple(drafts)
 
 

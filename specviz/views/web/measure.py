@@ -1,16 +1,16 @@
-"""One run proves little: the last race again, several times, and the median and spread of its speed-ups.
+"""Measure again: run the last race several times, and report the medians of its times and the spread of its speed-ups.
 
-Every run is a race of its own, lanes alternating as ever; tokens and counts are those of the race that is shown, only
-times are new.
+One run proves little. Tokens and counts stay those of the race that is shown; only times are new.
 """
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from specviz.core.errors import SpecvizError
+from specviz.experiments.aggregate import Distribution, medians
+from specviz.experiments.repeat import repeats
 from specviz.metrics import Spread, Summary, summarize
 from specviz.traces import Event, RaceFinished
 from specviz.views.report import Report, race_report
@@ -38,8 +38,8 @@ def measure(session: Session, ticket: int | None, runner: Runner, runs: int = RU
 
 def _measured(session: Session, runner: Runner, cancelled: Cancelled, runs: int) -> Iterator[Shown]:
     found: list[dict[str, Summary]] = []
-    for number in range(1, runs + 1):
-        yield Shown(line=busy(f"Measuring: run {number} of {runs}"))
+    for run in repeats(runs):
+        yield Shown(line=busy(f"Measuring: run {run + 1} of {runs}"))
         trace: list[Event] = []
         for steps in runner(session.raced, cancelled):
             trace += [step for step in steps if not isinstance(step, Waiting)]
@@ -56,13 +56,8 @@ def report_of_runs(trace: Sequence[Event], found: Sequence[dict[str, Summary]]) 
     summaries, spreads = {}, {}
     for name, summary in summarize(trace).items():
         runs = [run[name] for run in found if name in run]
-        summaries[name] = replace(summary, **{field: _median(runs, field) for field in _TIMED})
-        speedups = [run.speedup for run in runs if run.speedup is not None]
+        summaries[name] = replace(summary, **medians(runs, _TIMED))
+        speedups = Distribution.of(run.speedup for run in runs).samples
         if speedups and not summary.standard:
             spreads[name] = Spread(len(speedups), min(speedups), max(speedups))
     return race_report(trace, summaries, spreads)
-
-
-def _median(runs: Sequence[Summary], name: str) -> float | None:
-    values = [getattr(run, name) for run in runs if getattr(run, name) is not None]
-    return statistics.median(values) if values else None
