@@ -2,7 +2,7 @@
 // sums), and so does asking for a state (binary search). Knows nothing of the page.
 import { SETTINGS } from './records.js';
 
-/** @import { Event, Header, LaneFinished, LaneInfo, LaneStarted, ModelInfo, SourceInfo } from './records.js' */
+/** @import { Event, Header, LaneFinished, LaneInfo, ModelInfo, SourceInfo } from './records.js' */
 /** @import { Kind, Report, Round, Token, Verdict } from './records.js' */
 
 const COUNTS = /** @type {const} */ ([
@@ -56,8 +56,6 @@ export class Lane {
   draftEnds = [];
   /** @type {number[]} */
   ends = [];
-  /** @type {LaneStarted | null} */
-  started = null;
   /** @type {LaneFinished | null} */
   finish = null;
   /** Whether its drafts name their sources. */
@@ -129,33 +127,21 @@ export class Trace {
   events = [];
   /** @type {Report | null} */
   report = null;
-  finished = false;
-  cancelled = false;
 
   /** @param {Event} event */
   append(event) {
     this.events.push(event);
+    const lane = 'lane' in event ? this.byName.get(event.lane) : undefined;
     if (event.event === 'RaceStarted') this.start(event.header);
-    else if (event.event === 'RaceFinished') Object.assign(this, { finished: true, cancelled: !!event.cancelled });
-    else if (event.event === 'RoundDone') this.byName.get(event.lane)?.append(event.round);
-    else if (event.event === 'Calibrated') this.calibrate(event.curve);
-    else {
-      const lane = this.byName.get(event.lane);
-      if (lane && event.event === 'LaneStarted') lane.started = event;
-      if (lane && event.event === 'LaneFinished') lane.finish = event;
-    }
+    else if (event.event === 'RoundDone') lane?.append(event.round);
+    else if (lane && event.event === 'LaneFinished') lane.finish = event;
   }
 
   /** @param {Header} header */
   start(header) {
-    this.header = { ...header };
+    this.header = header;
     this.lanes = header.lanes.map((info, index) => new Lane(info, index, header.target));
     this.byName = new Map(this.lanes.map((lane) => [lane.name, lane]));
-  }
-
-  /** @param {Header['curve']} curve */
-  calibrate(curve) {
-    if (this.header) this.header.curve = curve;
   }
 
   get sequential() {
