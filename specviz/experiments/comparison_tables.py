@@ -23,8 +23,8 @@ _BESIDE_TAU = tuple(METRICS[name] for name in ("alpha", "mean_drafted", "mean_de
 def comparison_tables(result: ComparisonResult, what: str) -> Iterator[Table]:
     """Cells of groups are the mean of their prompts, the worst prompt in brackets. `what` says what was measured."""
     drafts = result.drafts
-    yield _speedups(f"speed-up over standard decoding, mean (worst prompt); {what}", drafts)
-    yield _taus("tokens per target pass, mean (worst prompt)", drafts)
+    yield _speedups(f"{METRICS['speedup'].name} over standard decoding, mean (worst prompt); {what}", drafts)
+    yield _taus(f"{METRICS['tau'].title}, mean (worst prompt)", drafts)
     if any(len(draft.ks) > 1 for draft in drafts.values()):
         yield _best_ks("best k by group, and its mean speed-up", drafts)
     yield _prompts("speed-up by prompt, median [quartiles], tau; each draft at its best k over all prompts", result)
