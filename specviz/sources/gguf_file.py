@@ -19,12 +19,15 @@ from typing import Any
 from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint, inspect, is_causal
 from specviz.sources.disk_cache import build_folder, cache_root, is_disk_full, require_space
+from specviz.sources.gguf_tokenizer import build_tokenizer, end_token_ids, tokenizer_note
 from specviz.sources.progress import Progress, part, silent
 
 EXACT_BYTES = 2 * 1024**3
 # raised when a conversion writes something else than before, so that old folders are not taken
-_VERSION = 1
+_VERSION = 2
 _MAGIC = b"GGUF"
+# lists as long as the vocabulary that only transformers' reading needs
+_LONG = ("tokenizer.ggml.merges", "tokenizer.ggml.scores", "tokenizer.ggml.token_type")
 _NOTE = "specviz_note.json"
 # what gguf and transformers raise on a file that breaks off or lies about its lengths
 _BROKEN = (ValueError, IndexError, KeyError, TypeError, OverflowError, AttributeError, EOFError, UnicodeError)
@@ -63,15 +66,18 @@ def convert(
     path: Path,
     folder: Path,
     progress: Progress = silent,
-    extra_eos_ids: tuple[int, ...] = (),
+    eos_ids: tuple[int, ...] = (),
     licence: str | None = None,
 ) -> None:
-    """Write the model of the GGUF file `path` into `folder`. Raises LoadError for a file that cannot be converted."""
+    """Write the model of the GGUF file `path` into `folder`. Raises LoadError for a file that cannot be converted.
+
+    `eos_ids`: the end tokens of the original's generation config, where they are known; else those of the file.
+    """
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise LoadError(f"{path.name} is not a GGUF file; choose one, or give a folder as path:FOLDER.")
     try:
-        _convert(path, folder, progress, extra_eos_ids, licence)
+        _convert(path, folder, progress, eos_ids, licence)
     except NotImplementedError as error:
         raise LoadError(
             f"{path.name} has weights of a kind that cannot be read ({error}); choose Q4, Q8 or F16."
@@ -82,7 +88,7 @@ def convert(
         raise LoadError(f"{path.name} is damaged or cut short ({error!r}); get a fresh copy.") from error
 
 
-def _convert(path: Path, folder: Path, progress: Progress, extra_eos_ids: tuple[int, ...], licence: str | None) -> None:
+def _convert(path: Path, folder: Path, progress: Progress, eos_ids: tuple[int, ...], licence: str | None) -> None:
     from gguf import GGUFReader
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
@@ -94,14 +100,15 @@ def _convert(path: Path, folder: Path, progress: Progress, extra_eos_ids: tuple[
     dtype = _stored_dtype(count)
     require_space(folder, dtype.itemsize * count, f"converting {path.name}")
     progress(0.2, f"Reading the tokenizer of {path.name}.")
-    _save_tokenizer(path, folder)
+    fields = read_fields(reader)
+    build_tokenizer(path, fields).save_pretrained(folder)
     weights = _dequantise(reader, model, parsed, dtype, part(progress, 0.4, 0.9))
     _check_complete(weights, model, path.name)
     progress(0.9, f"Saving {path.name} as safetensors.")
     _save_weights(weights, folder)
     model.config.dtype = dtype
     model.config.save_pretrained(folder)
-    _save_facts(reader, folder, model.config, extra_eos_ids, licence)
+    _save_facts(fields, folder, model.config, eos_ids, licence)
     progress(1.0, f"{path.name} is ready.")
 
 
@@ -125,12 +132,6 @@ def _empty_model(config: dict[str, Any], name: str) -> Any:
     return model
 
 
-def _save_tokenizer(path: Path, folder: Path) -> None:
-    from transformers import AutoTokenizer
-
-    AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name).save_pretrained(folder)
-
-
 def _dequantise(reader: Any, model: Any, parsed: dict[str, Any], dtype: Any, progress: Progress) -> dict[str, Any]:
     """transformers' name -> tensor in `dtype`, for every tensor of the file that the model has a place for."""
     import numpy as np
@@ -138,7 +139,7 @@ def _dequantise(reader: Any, model: Any, parsed: dict[str, Any], dtype: Any, pro
     from gguf import dequantize
     from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
 
-    architecture = _text_field(reader, "general.architecture")
+    architecture = reader.fields["general.architecture"].contents()
     processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=parsed["config"])
     names = get_gguf_hf_weights_map(model, processor)
     # a processor of a mixture of experts puts the tensors that it merges here itself
@@ -175,24 +176,21 @@ def _save_weights(weights: dict[str, Any], folder: Path) -> None:
         raise
 
 
-def _save_facts(reader: Any, folder: Path, config: Any, extra_eos_ids: tuple[int, ...], licence: str | None) -> None:
-    """The end-of-text ids, the licence and the note, for `inspect` to find."""
-    ends = [config.eos_token_id, *(_number_field(reader, f"tokenizer.ggml.{name}_token_id") for name in ("eot", "eom"))]
-    ids = list(dict.fromkeys(token for token in (*ends, *extra_eos_ids) if isinstance(token, int)))
-    if ids:
+def _save_facts(
+    fields: dict[str, Any], folder: Path, config: Any, eos_ids: tuple[int, ...], licence: str | None
+) -> None:
+    """The end tokens, the licence and the note, for `inspect` to find."""
+    if ids := list(eos_ids or end_token_ids(fields)):
         (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": ids}), encoding="utf-8")
     note = "Dequantised from GGUF, exact in float32."
     if str(config.dtype).endswith("bfloat16"):
         note = "Dequantised from GGUF and rounded to bfloat16; float32 runs use the rounded weights."
-    facts = {"licence": licence or _text_field(reader, "general.license"), "note": note}
+    note = f"{note} {tokenizer_note(fields)}".strip()
+    facts = {"licence": licence or fields.get("general.license"), "note": note}
     (folder / _NOTE).write_text(json.dumps(facts), encoding="utf-8")
 
 
-def _text_field(reader: Any, name: str) -> str | None:
-    field = reader.fields.get(name)
-    return bytes(field.parts[field.data[0]]).decode() if field else None
-
-
-def _number_field(reader: Any, name: str) -> int | None:
-    field = reader.fields.get(name)
-    return int(field.parts[field.data[0]][0]) if field else None
+def read_fields(reader: Any) -> dict[str, Any]:
+    """The metadata of a GGUF file: key -> text, number, truth value, or list of them; long lists by their length."""
+    fields = {key: field for key, field in reader.fields.items() if not key.startswith("GGUF.")}
+    return {key: len(field.data) if key in _LONG else field.contents() for key, field in fields.items()}
