@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from specviz.core.errors import ContextError, InputError
 from specviz.core.trees import Tree
+from specviz.models.kv_cache import KVCache
 from specviz.models.masks import TreeRows
-
-if TYPE_CHECKING:
-    from specviz.models.kv_cache import KVCache
-    from specviz.models.language_model import LanguageModel
+from specviz.models.runnable import Runnable
 
 _PREFILL_CHUNK = 512
 
@@ -22,7 +20,7 @@ _PREFILL_CHUNK = 512
 class Context:
     """The tokens that a model has read. `length` entries are kept; a pass adds its rows behind them."""
 
-    def __init__(self, model: LanguageModel, cache: KVCache, capacity: int) -> None:
+    def __init__(self, model: Runnable, cache: KVCache, capacity: int) -> None:
         self.model = model
         self.capacity = capacity
         self.length = 0

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,7 @@ from transformers import GenerationConfig
 
 from specviz.core.errors import LoadError, SpecvizError
 from specviz.models.config_facts import depth, text_config, widest_window
-
-if TYPE_CHECKING:
-    from specviz.models.language_model import LanguageModel
+from specviz.models.runnable import Runnable
 
 _ROWS = 16  # compared: the last of the text
 _STEPS = 2  # of them read one by one
@@ -58,7 +56,7 @@ class Reference:
         )
 
     @torch.inference_mode()
-    def fault_of(self, model: LanguageModel) -> str | None:
+    def fault_of(self, model: Runnable) -> str | None:
         """Why `model` is not what the module is, as the end of a sentence; None where it agrees.
 
         Read at once, in steps, and after a detour that is taken back, in a cache larger than the text.
@@ -77,7 +75,7 @@ class Reference:
         return None
 
     @torch.inference_mode()
-    def sees_trees(self, model: LanguageModel) -> bool:
+    def sees_trees(self, model: Runnable) -> bool:
         """Whether the rows of a tree get the logits of their own branch, and those that follow the branch kept."""
         ids, start = self.ids, len(self.ids) - len(self.logits)
         if len(self.logits) < 6:
@@ -195,7 +193,7 @@ def _may_be_decoder(module: nn.Module) -> bool:
 
 
 @torch.inference_mode()
-def read_itself(model: LanguageModel) -> Reference:
+def read_itself(model: Runnable) -> Reference:
     """What a model whose weights are not the module's (int4) says of the text when it reads it at once."""
     count = min(model.context_length, _LEAD + _ROWS)
     ids = (torch.arange(count, device=model.device) * 7919 + 13) % model.vocabulary

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from specviz.core.errors import LoadError
+from specviz.models.context import Context
+from specviz.models.runnable import Runnable
 from specviz.models.stopwatch import synchronize
-
-if TYPE_CHECKING:
-    from specviz.models.context import Context
-    from specviz.models.language_model import LanguageModel
 
 _CANDIDATES = (8, 16, 32)
 MAX_STRICT_WIDTH = _CANDIDATES[-1]
 _REPEATS = 5
 
 
-def strict_width(model: LanguageModel) -> int:
+def strict_width(model: Runnable) -> int:
     """The smallest width at which a row has the same bits at every row index. Raises LoadError where none has."""
     for width in _CANDIDATES:
         if 3 * width <= model.context_length:
@@ -40,7 +37,7 @@ def strict_width(model: LanguageModel) -> int:
 
 
 @torch.inference_mode()
-def same_bits_everywhere(model: LanguageModel, width: int) -> bool:
+def same_bits_everywhere(model: Runnable, width: int) -> bool:
     """Whether each position's logits are bit for bit the same, one step at a time and at every place in a pass."""
     ids = (torch.arange(3 * width, device=model.device) * 7919 + 13) % model.vocabulary
     with model.open(len(ids)) as context:
@@ -57,7 +54,7 @@ def same_bits_everywhere(model: LanguageModel, width: int) -> bool:
 
 
 @torch.inference_mode()
-def strict_cost(model: LanguageModel) -> float:
+def strict_cost(model: Runnable) -> float:
     """Seconds of a strict pass over those of a one-token pass as it runs otherwise; medians of alternated passes."""
     width = model.strict_width
     strict, free = [], []
