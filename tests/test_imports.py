@@ -14,13 +14,19 @@ import specviz
 
 ROOT = Path(specviz.__file__).resolve().parent
 HEAVY = ("torch", "transformers", "gradio")
+# folders of files that are found by themselves
+PLUGINS = ("drafts", "experiments/bench_parts", "views/terminal/commands")
 
 
-def levels():
-    """{module: modules it may import}, from the indented lines of the docstring and their joint closure."""
+def levels(docstring):
+    """{module: modules it may import}, from the indented lines of a package's docstring and their joint closure.
+
+    A line that ends with "," or ">" goes on in the next one.
+    """
     right = {}
-    lines = re.findall(r"^ {4}(.+>.+)$", specviz.__doc__, re.MULTILINE)
-    for chain in (chain for line in lines for chain in line.split(";")):
+    indented = "\n".join(re.findall(r"^ {4}(\S.*)$", docstring, re.MULTILINE))
+    lines = re.sub(r"([,>])\n", r"\1 ", indented).splitlines()
+    for chain in (chain for line in lines if ">" in line for chain in line.split(";")):
         groups = [[name.strip() for name in group.split(",")] for group in chain.split(">")]
         for index, group in enumerate(groups):
             for name in group:
@@ -64,7 +70,7 @@ PARTS = sorted({part for _, part in files()} - {"__init__", "__main__"})
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_module_imports_only_from_its_right(part):
-    allowed = levels()
+    allowed = levels(specviz.__doc__)
     assert part in allowed, f"{part} has no level in the docstring of specviz"
     for path, owner in files():
         if owner == part:
@@ -75,11 +81,43 @@ def test_a_module_imports_only_from_its_right(part):
 
 
 def test_the_levels_have_no_circle():
-    assert not [name for name, below in levels().items() if name in below]
+    assert not [name for name, below in levels(specviz.__doc__).items() if name in below]
 
 
 def test_every_level_is_of_a_module_that_is_there():
-    assert set(levels()) <= {"app", *PARTS}
+    assert set(levels(specviz.__doc__)) <= {"app", *PARTS}
+
+
+def docstring(package):
+    return ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8")), clean=False) or ""
+
+
+def members(package):
+    """{name: files} of a package's modules and packages."""
+    found = {path.stem: [path] for path in package.glob("*.py") if path.stem != "__init__"}
+    return found | {path.parent.name: list(path.parent.rglob("*.py")) for path in package.glob("*/__init__.py")}
+
+
+# of the others no file imports a sibling, but for a strategy or a part that builds on another
+LEVELLED = [path.parent for path in sorted(ROOT.rglob("*/__init__.py")) if "Import levels" in docstring(path.parent)]
+
+
+@pytest.mark.parametrize("package", LEVELLED, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_module_imports_only_from_its_right_inside_its_package_too(package):
+    allowed, found = levels(docstring(package)), members(package)
+    assert set(allowed) == set(found)
+    assert not [name for name, below in allowed.items() if name in below]
+    dotted = module_of(package / "__init__.py") + "."
+    for name, paths in found.items():
+        imported = {
+            one.removeprefix(dotted).split(".")[0] for path in paths for one in imports(path) if one.startswith(dotted)
+        }
+        assert (imported & set(found)) - {name} <= allowed[name], name
+
+
+def test_every_package_whose_files_build_on_each_other_declares_its_levels():
+    for package in {path.parent for path in ROOT.rglob("*/__init__.py")} - set(LEVELLED):
+        assert len(members(package)) < 3 or package.relative_to(ROOT).as_posix() in PLUGINS
 
 
 @pytest.mark.parametrize("part", ["traces", "metrics", "views/plots", "core/settings.py", "core/errors.py"])

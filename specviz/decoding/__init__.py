@@ -1,1 +1,6 @@
-"""The one speculative loop: draft, verify in one pass, keep what the rule keeps."""
+"""The one speculative loop: draft, verify in one pass, keep what the rule keeps.
+
+Import levels; a module imports only from its right (a test enforces it):
+
+    engine > admission, ending, telemetry
+"""

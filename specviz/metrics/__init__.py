@@ -3,6 +3,10 @@
 `summarize` drains a stream of events; a `Tally` takes them one at a time and can be asked at any moment. `definitions`
 says what each number means, `verdict_of` what came of a lane, and `words` says that in English. Never imports torch,
 transformers or gradio, and draws nothing.
+
+Import levels; a module imports only from its right (a test enforces it):
+
+    words > definitions, tally, verdict > summary > lane_tally, reasons > agreement, formats, theory
 """
 
 from specviz.metrics.agreement import Comparison

@@ -1,4 +1,10 @@
-"""Models: weights, contexts and the execution of a pass on this device."""
+"""Models: weights, contexts and the execution of a pass on this device.
+
+Import levels; a module imports only from its right (a test enforces it):
+
+    language_model > native, plain, strict > calibration, context, fixed_width, reference, shallow > checks,
+    config_facts, device, end_tokens, kv_cache, linear, masks, native_family, release, runnable, stopwatch
+"""
 
 from specviz.models.context import Context
 from specviz.models.language_model import LanguageModel

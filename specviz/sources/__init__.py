@@ -12,6 +12,10 @@ package loads neither torch nor transformers.
     wheels:NAME              a pinned GGUF file that comes in the wheels of a package index, converted once
 
 Any of them may end in #int4, #strict or #plain, which says how the weights are to be run.
+
+Import levels; a module imports only from its right (a test enforces it):
+
+    loader > resolve > wheels > gguf_file, hub > disk_cache, folder, reading > checkpoint, gguf_tokenizer, progress
 """
 
 from specviz.sources.checkpoint import Checkpoint

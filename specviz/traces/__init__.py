@@ -2,6 +2,10 @@
 
 Everything meets here. The compute side writes events, the view side reads them, and a trace file is the stream
 itself, one JSON object per line. Standard library only: importing this package loads no torch.
+
+Import levels; a module imports only from its right (a test enforces it):
+
+    jsonl > codec > records
 """
 
 from specviz.traces.codec import event_from_json, event_to_json

@@ -3,6 +3,10 @@
 Each figure has a sibling `*_table` with the very numbers it draws. All take an iterable of events; a race without the
 numbers gives an empty table and a figure that says so. Figures call lanes by the short names of `plots.names`, tables
 by their own. Never imports torch, transformers or gradio.
+
+Import levels; a module imports only from its right (a test enforces it):
+
+    figures > figure_theme, tables
 """
 
 from specviz.views.plots.figures import (

@@ -2,6 +2,10 @@
 
 A wrong input is a sentence on stderr and exit status 2, Ctrl-C is status 130, a lane that failed is status 1; never a
 traceback. Results go to stdout; progress and notes go to stderr.
+
+Import levels; a module imports only from its right (a test enforces it):
+
+    commands > show > printed_report, screen > interrupt, lane_text > arguments, escaping, race_progress, recorder
 """
 
 from __future__ import annotations
