@@ -1,5 +1,6 @@
-"""What a strategy proposes, checked before the target reads it: strategies are anybody's code, and an id that the
-target lacks would end a GPU's process rather than a lane.
+"""Check what a strategy proposes before the target reads it.
+
+Anybody may write a strategy, and an id that the target lacks would crash a GPU process, not just fail a lane.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from specviz.models import LanguageModel
 
 
 def admit(proposal: Proposal, k: int, strategy: Strategy, target: LanguageModel) -> tuple[Tensor, Tree | None]:
-    """The drafted ids (n,) on the target's device, and their tree, None for a chain.
+    """The drafted ids (n,) on the target's device, and their tree (None: a chain).
 
-    Raises PairError, naming the strategy, for more than k tokens and for what is no chain and no tree. The ids
-    themselves may still be on their way to the device: `check_ids` sees them when the round is read.
+    Raises PairError, naming the strategy, for more than k tokens or for a block that is neither a chain nor a tree. The
+    ids may still be in transfer to the device: `check_ids` checks them when the round is read.
     """
     try:
         ids = _ids(proposal.ids, target.device)
         tree = None if proposal.parents is None else Tree(tuple(proposal.parents))
     except (TypeError, ValueError, RuntimeError, InputError) as error:
-        raise _refusal(strategy, f"no block of tokens ({error})") from error
+        raise _refusal(strategy, f"something that is not a block of tokens ({error})") from error
     if len(ids) > k:
-        raise _refusal(strategy, f"{len(ids)} tokens, and at most {k} were asked for")
+        raise _refusal(strategy, f"{len(ids)} tokens, but at most {k} were asked for")
     if tree is not None and len(tree) != len(ids):
         raise _refusal(strategy, f"{len(ids)} tokens with the parents of {len(tree)}")
     if proposal.probs is not None and proposal.probs.shape != (len(ids), target.vocabulary):
@@ -37,7 +38,7 @@ def admit(proposal: Proposal, k: int, strategy: Strategy, target: LanguageModel)
 
 
 def harmless(ids: Tensor, target: LanguageModel) -> Tensor:
-    """`ids` with those that the target lacks replaced, so that a pass can be made before they have been looked at."""
+    """Replace ids that the target lacks, so that a pass is safe before the ids have been checked."""
     return ids.clamp(0, target.vocabulary - 1)
 
 
@@ -59,4 +60,4 @@ def _ids(ids: Tensor | Sequence[int], device: torch.device) -> Tensor:
 
 def _refusal(strategy: Strategy, what: str) -> PairError:
     name = strategy.name or type(strategy).__name__
-    return PairError(f"The draft '{name}' proposed {what}; choose another draft, or mend this one.")
+    return PairError(f"The draft '{name}' proposed {what}; choose another draft, or fix this one.")

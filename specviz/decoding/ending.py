@@ -1,6 +1,6 @@
-"""The token that ends a run: end of sequence, a stop string, the length asked for, or the end of the context.
+"""Find the token that ends a run: end of sequence, a stop string, the length limit, or the end of the context.
 
-Kept tokens are walked in order, so a block is cut at the first one that ends the run, wherever in it that lies.
+Kept tokens are checked in order, so a block is cut at the first token that ends the run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from specviz.traces import Reason
 
 
 class EndRule:
-    """Watches the output of one run. `room`: tokens that fit behind the prompt in the model's context."""
+    """Watches the output of one run. `room`: tokens that fit after the prompt in the model's context."""
 
     def __init__(self, settings: Settings, eos_ids: Sequence[int], tokenizer: Any, room: int) -> None:
         if settings.stop and tokenizer is None:
-            raise InputError("Stop strings need a tokenizer, and this model has none; leave them out.")
+            raise InputError("Stop strings need a tokenizer, and this model has none; leave the stop strings out.")
         self.reason: Reason | None = None
         self.stop_at: int | None = None  # where in the text the stop string begins
         self._stops = settings.stop

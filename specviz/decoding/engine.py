@@ -1,6 +1,6 @@
-"""The only speculative loop there is: draft, verify in one pass, keep what the rule keeps.
+"""The speculative loop, which every lane runs: draft, verify in one pass, keep what the rule accepts.
 
-Plain decoding is the same loop with a draft that proposes nothing. The loop knows tokens and distributions; it knows
+Standard decoding is the same loop with a draft that proposes nothing. The loop knows tokens and distributions; it knows
 nothing of lanes, races, files or pages.
 """
 
@@ -38,12 +38,12 @@ from specviz.sampling.sampler import (
 from specviz.traces import Reason, Round
 
 _CHUNK = 256
-CHOICES = 8  # of the target's own successors, for a strategy that asks for them
+CHOICES = 8  # the target's own successors per position, for a strategy that asks for them
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a lane ended: `decode` returns it when its rounds are over. Texts are None without a tokenizer."""
+    """How a lane ended; `decode` returns it after its last round. Texts are None without a tokenizer."""
 
     reason: Reason
     text: str | None
@@ -56,8 +56,8 @@ def decode(
 ) -> Generator[Round, None, Outcome]:
     """Decode `prompt_ids` round by round; closing the iterator stops the work and frees the caches.
 
-    Greedy output is token for token the target's own, sampled output has the target's own law (Leviathan et al. 2023;
-    Chen et al. 2023). Raises InputError or ContextError, in words, before the first round.
+    Greedy output equals the target's own token for token; sampled output follows the target's distribution (Leviathan
+    et al. 2023; Chen et al. 2023). Raises InputError or ContextError before the first round.
     """
     with Decoding(target, strategy, prompt_ids, settings) as decoding:
         decoding.prefill()
@@ -68,7 +68,7 @@ def decode(
 
 
 def capacity_for(target: LanguageModel, prompt_ids: Sequence[int], settings: Settings) -> int:
-    """Cache entries that a run can need: the prompt, what is written, and a block of drafts, within the context."""
+    """The most cache entries that a run can need: prompt, output and one block of drafts, within the context."""
     return min(target.context_length, len(prompt_ids) + settings.max_new_tokens + settings.k)
 
 
@@ -92,9 +92,9 @@ def check_prompt(target: LanguageModel, prompt_ids: Sequence[int]) -> tuple[int,
 
 
 class Decoding:
-    """One run: its cache, its drafter, its output so far, and one round at a time.
+    """One run, a round at a time: its cache, its drafter and its output so far.
 
-    `capacity` entries are reserved, `capacity_for` by default; races give all their lanes the same.
+    It reserves `capacity` cache entries, by default `capacity_for`; a race gives all its lanes the same.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class Decoding:
 
     @property
     def reason(self) -> Reason | None:
-        """Why the run is over; None while it is not."""
+        """Why the run ended; None while it runs."""
         return self._rule.reason
 
     def prefill(self, shared: Context | None = None) -> float:
-        """Read the prompt but its last token, or copy a context that has; returns seconds."""
+        """Read all of the prompt but its last token, or copy a context that has done so; returns seconds."""
         watch = self._watch()
         if shared is None:
             self._context.prefill(self._prompt[:-1])
@@ -143,7 +143,7 @@ class Decoding:
 
     @torch.inference_mode()
     def prefill_draft(self) -> float:
-        """Show the prompt, and what the strategy needs of it, to the drafter; returns seconds."""
+        """Show the drafter the prompt, and what the target predicts in it if the strategy asks; returns seconds."""
         watch = self._watch()
         self._drafter.observe(self._prompt, self._prompt_seen())
         synchronize(self._target.device)
@@ -151,7 +151,7 @@ class Decoding:
 
     @torch.inference_mode()
     def step(self) -> Round:
-        """One round; `reason` is set if it was the last."""
+        """Run one round; `reason` is set if it was the last."""
         watch = self._watch()
         k, note = self._block_size()
         proposal = self._drafter.propose(k)
@@ -191,7 +191,7 @@ class Decoding:
         return done
 
     def outcome(self) -> Outcome:
-        """The run's text, which ends before a stop string, and what of it was held back to the end."""
+        """Why the run ended, its text up to a stop string, and the part of it that was held back to the end."""
         tokenizer = self._target.tokenizer
         reason = self.reason or Reason.CANCELLED
         if tokenizer is None:
@@ -219,7 +219,7 @@ class Decoding:
         return watch
 
     def _block_size(self) -> tuple[int, str | None]:
-        """How many drafts to ask for: what the policy wants, or the room left in the context, and the note of why."""
+        """(how many tokens to draft, a note on why): what the policy wants, limited by the room in the context."""
         if not self._strategy.drafts:
             return 0, None
         room = self._target.context_length - len(self._prompt) - len(self._output)
@@ -229,7 +229,7 @@ class Decoding:
         return room, f"k cut to {room}: the room left in the context"
 
     def _verify(self, drafts: Tensor, tree: Tree | None) -> tuple[Tensor, Tensor | None]:
-        """The target's logits (n + 1, vocabulary) after the last kept token and after each draft, in one pass."""
+        """The target's logits (n + 1, vocabulary) after the last kept token and after each draft, from one pass."""
         last = torch.full((1,), self._last, device=self._target.device)
         ids = torch.cat([last, harmless(drafts, self._target)])
         parents = None if tree is None else _rows(tree.parents)
@@ -238,7 +238,7 @@ class Decoding:
         return self._context.forward(ids, parents), None
 
     def _decide(self, logits: Tensor, drafts: Tensor, tree: Tree | None, proposal: Proposal) -> Block:
-        """Apply the rule on the device, read its verdict once, and stop at the token that ends the run."""
+        """Apply the acceptance rule on the device, read its result once, and cut at the token that ends the run."""
         raw = logits.float()
         used = raw
         known = harmless(drafts, self._target)
@@ -251,13 +251,13 @@ class Decoding:
         return Block(tuple(ids), path[:kept], None if ended_early else target, proposal, decision, raw, p)
 
     def _read(self, logits: Tensor, decision: Decision, drafts: Tensor) -> tuple[tuple[int, ...], int, list[int]]:
-        """The round's one read: the numbers of the accepted drafts, the target's token, and the drafts' ids."""
+        """The round's one transfer: (indices of the accepted drafts, the target's token, ids of the drafts)."""
         facts = torch.stack([logits.isnan().any().long(), decision.accepted, decision.target])
         flags = drafts[:0] if decision.path is None else decision.path.long()
         broken, accepted, target, *rest = torch.cat([facts, drafts, flags]).tolist()
         if broken:
             raise ContextError(
-                f"{self._target.name} gave logits that are no numbers; use float32 or bfloat16, or other weights."
+                f"{self._target.name} computed logits that are not numbers; use float32 or bfloat16, or other weights."
             )
         ids, flags = rest[: len(drafts)], rest[len(drafts) :]
         check_ids(ids, self._strategy, self._target)
@@ -267,7 +267,7 @@ class Decoding:
     def _rule_of(
         self, logits: Tensor, drafts: Tensor, tree: Tree | None, q: Tensor | None
     ) -> tuple[Decision, Tensor | None]:
-        """The decision, and the distributions used. Draws: one for each draft in its order, then the last token's."""
+        """(decision, distributions used). Draws are taken for each draft in order, then for the target's token."""
         if self._settings.greedy:
             choices = logits.argmax(-1)
             return decide_greedy(choices, drafts) if tree is None else decide_greedy_tree(choices, drafts, tree), None
@@ -283,13 +283,16 @@ class Decoding:
             self._counts.add(kept)
 
     def _seen(self, last: int, block: Block, states: Tensor | None) -> Seen:
-        """What the target has just said, as far as the strategy asked for it."""
+        """What the target predicted in this round, as far as the strategy asks for it."""
         choices = _best(block.logits) if "choices" in self._strategy.needs else None
         parents = block.proposal.parents
         return Seen((last, *block.ids), None if parents is None else _rows(parents), choices, states)
 
     def _prompt_seen(self) -> Seen:
-        """What the target says of the prompt: the shared prefill makes no logits, so who needs them reads it anew."""
+        """What the target predicts in the prompt, as far as the strategy asks for it.
+
+        The shared prefill computes no logits, so a strategy that needs them pays for a second read of the prompt.
+        """
         ids = self._prompt[:-1]
         if not self._strategy.needs or not ids:
             return Seen(ids)
@@ -312,7 +315,7 @@ class Decoding:
 
 
 def _rows(parents: Sequence[int]) -> tuple[int, ...]:
-    """The row of a pass that each of its rows follows, where row 0 is the last kept token: (n,) -> (n + 1,)."""
+    """The parent row of each row of a pass, whose row 0 is the last kept token: (n,) -> (n + 1,)."""
     return (-1, *(parent + 1 for parent in parents))
 
 

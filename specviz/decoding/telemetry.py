@@ -1,6 +1,6 @@
-"""What only explains a round: probabilities, alternatives, overlap, margin and text.
+"""Explain a round: probabilities, alternatives, overlap, margin and text.
 
-Made off the clock from what the round has computed anyway; it never changes a token.
+Computed off the clock from what the round has computed already; telemetry never changes a token.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ TOP = 5
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A decided round of n drafts. `path` numbers those of `ids` that were kept, in their order; `target` is the id
-    that follows, None where a draft ended the run. `logits` (n + 1, vocabulary): the target's own, after the context
-    and after each draft; `p` the distributions used, None when greedy.
+    """A decided round of n drafts.
 
-    A draft met the target's verdict if the rule came to the token that it follows: it is accepted where it is on the
-    path, else rejected. What follows a rejected token, or the token that ended the run, is untested.
+    `path` holds the indices of the kept `ids` in order; `target` is the id that follows, None where a draft ended the
+    run. `logits` (n + 1, vocabulary) are the target's own after the context and after each draft, `p` the distributions
+    used, None when greedy.
+
+    A draft is tested if the rule reached its parent: on the path it is accepted, elsewhere rejected. A draft after a
+    rejected token, or after the token that ended the run, is untested.
     """
 
     ids: tuple[int, ...]
@@ -56,7 +58,7 @@ class Block:
 
     @property
     def tested(self) -> int:
-        """Positions that the rule decided on: the accepted, and the one it corrected. A tree's positions are depths."""
+        """Positions that the rule decided: those accepted and the one corrected. In a tree a position is a depth."""
         return self.accepted + (self.target is not None and self.kind is Kind.CORRECTION)
 
     @property
@@ -66,7 +68,7 @@ class Block:
 
     @property
     def reached(self) -> tuple[int, ...]:
-        """The context and the drafts whose followers met the target's verdict, in order."""
+        """The context (-1) and the drafts whose children were tested, in order."""
         reached = (-1, *self.path)
         return reached if self.target is not None else reached[:-1]
 
@@ -76,12 +78,12 @@ class Block:
         return Verdict.REJECTED if self.parents[index] in self.reached else Verdict.UNTESTED
 
     def passed_over(self, index: int) -> bool:
-        """Whether a child was not tested any more, since an earlier sibling had been accepted."""
+        """Whether this draft was not tested because an earlier sibling had been accepted."""
         return any(self.parents[one] == self.parents[index] and one < index for one in self.path)
 
     @property
     def kind(self) -> Kind:
-        """A bonus follows a draft that nothing was drafted after; a correction, drafts of which none was right."""
+        """A bonus follows an accepted draft without children; a correction replaces children that were all rejected."""
         if not self.ids:
             return Kind.STANDARD
         return Kind.CORRECTION if self.last in self.parents else Kind.BONUS
@@ -117,7 +119,7 @@ class Recorder:
         return drafts, TargetToken(self._token(block.target, texts[-1]), block.kind, **facts.target())
 
     def _texts(self, block: Block) -> list[str | None]:
-        """What each draft would add to the text after those that it follows, and what the target's token does."""
+        """The text that each draft would add after its ancestors, and that the target's token adds."""
         if self._text is None:
             return [None] * (len(block.ids) + 1)
         if block.proposal.parents is None:
@@ -149,7 +151,7 @@ class Recorder:
 
 
 class _Facts:
-    """The numbers of one block, read from the device."""
+    """The numbers of one block, transferred from the device."""
 
     def __init__(self, block: Block, alternatives: Any) -> None:
         self._block = block
@@ -194,7 +196,7 @@ class _Facts:
 
 
 def _bare(block: Block) -> tuple[tuple[DraftToken, ...], TargetToken | None]:
-    """Ids and verdicts alone."""
+    """The tokens of a block with ids and verdicts alone."""
     proposal = block.proposal
     drafts = tuple(
         DraftToken(Token(token), block.verdict(i), _at(proposal.parents, i), _at(proposal.sources, i))
@@ -204,7 +206,7 @@ def _bare(block: Block) -> tuple[tuple[DraftToken, ...], TargetToken | None]:
 
 
 def _overlaps(block: Block, target_probs: list[float]) -> list[float]:
-    """sum(min(p, q)) at each draft of a chain; in a tree its share of that of its parent's children."""
+    """sum(min(p, q)) at each draft of a chain; in a tree the draft's share of the sum of its siblings and itself."""
     p, q = block.p, block.proposal.probs
     if block.decision.overlaps is not None:
         return block.decision.overlaps.tolist()

@@ -1,4 +1,4 @@
-"""The verify curve: what a target pass over w tokens costs, measured when nothing else runs."""
+"""Measure the verify curve: what a target pass over w tokens costs when nothing else runs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from specviz.traces import VerifyCurve
 WIDTHS = (1, 2, 3, 5, 9, 17, 33, 65)
 REPEATS = 5
 
-# Keyed by the loaded weights, then by threads: dtype and device are the model's own.
+# keyed by loaded model, then by number of threads; a model has one dtype and one device
 _measured: WeakKeyDictionary[LanguageModel, dict[int, VerifyCurve]] = WeakKeyDictionary()
 
 
 def known_curve(target: LanguageModel, k_max: int) -> VerifyCurve | None:
-    """The curve measured before, where it reaches a pass over k_max + 1 tokens."""
+    """The curve measured earlier, None where it does not reach a pass over k_max + 1 tokens."""
     curve = _measured.get(target, {}).get(torch.get_num_threads())
     return curve if curve is not None and curve.widths[-1] >= widths_for(target, k_max)[-1] else None
 
 
 def measure_curve(target: LanguageModel, k_max: int, capacity: int) -> VerifyCurve:
-    """Median seconds of a pass at each width up to the first that covers k_max + 1, alternated `REPEATS` times."""
+    """Median seconds of `REPEATS` passes at each width up to the first that covers k_max + 1; widths take turns."""
     known = known_curve(target, k_max)
     if known is not None:
         return known
@@ -48,6 +48,7 @@ def measure_curve(target: LanguageModel, k_max: int, capacity: int) -> VerifyCur
 
 
 def widths_for(target: LanguageModel, k_max: int) -> tuple[int, ...]:
+    """The widths to measure for blocks of up to `k_max` drafts."""
     needed = min(k_max + 1, target.context_length)
     enough = next((width for width in WIDTHS if width >= needed), WIDTHS[-1])
     return tuple(width for width in WIDTHS if width <= min(enough, target.context_length))

@@ -1,4 +1,4 @@
-"""A context: one cache of one model, the passes over it, and how many of its entries are kept."""
+"""Context: one cache of a model, the passes over it, and how many of its entries are kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFILL_CHUNK = 512
 
 
 class Context:
-    """The tokens that a model has read. `length` entries are kept; a pass adds its rows behind them."""
+    """The tokens that a model has read. `length` entries are kept; a pass adds its rows after them."""
 
     def __init__(self, model: Runnable, cache: KVCache, capacity: int) -> None:
         self.model = model
@@ -29,21 +29,19 @@ class Context:
 
     @torch.inference_mode()
     def forward(self, ids: Tensor | Sequence[int], parents: Sequence[int] | None = None, hidden: bool = False) -> Any:
-        """One pass over `ids` (w,): logits `(w, vocabulary)`; row i is what the model says after ids[i].
+        """One pass over `ids` (w,): logits `(w, vocabulary)`, whose row i is the prediction after ids[i].
 
-        In a tree `parents` (w,) gives the row that each row follows, -1 for the kept entries; a row then sees these
-        and its own ancestors, and its position is their number. All w rows are kept until `keep` or `rewind` says
-        otherwise. With `hidden`, a pair with the last hidden states `(w, width)`. Raises ContextError beyond the
-        capacity and InputError for parents that are no tree.
+        For a tree, `parents` (w,) gives the parent of each row, -1 for the kept entries; a row then sees the kept
+        entries and its own ancestors, and their number is its position. All w rows are kept until `keep` or `rewind`
+        drops some. With `hidden`, returns (logits, last hidden states `(w, width)`). Raises ContextError beyond the
+        capacity, and InputError for parents that form no tree.
         """
         ids = self._tensor(ids)
         tree = None if parents is None else _tree(parents, len(ids))
         if tree is not None and not self.model.reads_trees:
             raise ContextError(f"{self.model.name} cannot read a tree of drafts; choose a draft that writes a chain.")
         if self.length + len(ids) > self.capacity:
-            raise ContextError(
-                f"This context holds {self.capacity} tokens; {self.length + len(ids)} do not fit into it."
-            )
+            raise ContextError(f"This context holds {self.capacity} tokens; {self.length + len(ids)} do not fit.")
         width = self.model.strict_width or len(ids)
         parts = [self._run(part, piece * width, hidden, tree) for piece, part in enumerate(ids.split(width))]
         self._pass_start = self.length
@@ -55,13 +53,13 @@ class Context:
 
     @torch.inference_mode()
     def prepare(self, rows: int) -> None:
-        """Get ready, off every clock and before anything is read, for passes of up to `rows` rows."""
+        """Prepare for passes of up to `rows` rows, off the clock and before anything is read."""
         if hasattr(self.model.executor, "prepare"):
             self.model.executor.prepare(self._live(), rows)
 
     @torch.inference_mode()
     def prefill(self, ids: Tensor | Sequence[int]) -> None:
-        """Read `ids` (m,), m >= 0, and keep them; no logits are made but one row's a chunk."""
+        """Read `ids` (m,), m >= 0, and keep them. Logits are computed for one row per chunk alone."""
         ids = self._tensor(ids)
         if self.length + len(ids) > self.capacity:
             raise ContextError(f"This context holds {self.capacity} tokens; the {len(ids)} of the prompt do not fit.")
@@ -74,12 +72,12 @@ class Context:
 
     @torch.inference_mode()
     def keep(self, rows: int | Sequence[int]) -> None:
-        """Of the last pass keep these rows, moved together, and drop the rest; a number keeps the first so many.
+        """Keep these rows of the last pass, moved together, and drop the rest; a number keeps that many first rows.
 
-        Rows are in ascending order, as a path through a tree is.
+        Rows are in ascending order, like a path through a tree.
         """
         if not isinstance(rows, int):
-            moved = [row for place, row in enumerate(rows) if row != place]  # what lies in its place stays there
+            moved = [row for place, row in enumerate(rows) if row != place]  # the others are in place already
             if moved:
                 source = self._pass_start + torch.tensor(moved, device=self.model.device)
                 self._live().move(source, self._pass_start + len(rows) - len(moved))
@@ -103,7 +101,7 @@ class Context:
         self.length = self._pass_start = other.length
 
     def close(self) -> None:
-        """Give the cache back to the model's pool; closing twice does no harm."""
+        """Return the cache to the model's pool; closing twice is harmless."""
         if self._cache is not None:
             self.model.give_back(self._cache)
             self._cache = None
@@ -115,8 +113,8 @@ class Context:
         self.close()
 
     def _run(self, ids: Tensor, offset: int, hidden: bool, tree: Tree | None) -> Any:
-        """A pass over `ids` (w,), `offset` slots behind the kept entries; what padding added is cut off again."""
-        start = torch.full((), self.length + offset, device=self.model.device)  # filled there: no copy, no waiting
+        """A pass over `ids` (w,), `offset` slots after the kept entries; rows that padding added are cut off again."""
+        start = torch.full((), self.length + offset, device=self.model.device)  # filled on the device: no copy, no wait
         padded = self.model.pad(ids)
         rows = () if tree is None else (TreeRows.of(tree, offset, offset + len(ids), len(padded), ids.device),)
         output = self.model.executor.run(padded, start, self._live(), 0, hidden, *rows)

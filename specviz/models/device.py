@@ -1,4 +1,4 @@
-"""Which device, how many threads, and what a device is called."""
+"""Choose the device and the number of threads, and name the device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """The device called `name`; auto is cuda, then mps, then cpu. Raises LoadError where it is not there."""
+    """The device called `name`; auto takes cuda, else mps, else cpu. Raises LoadError where it is not available."""
     available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available, "cpu": lambda: True}
     if name == "auto":
         name = next(kind for kind, there in available.items() if there())
@@ -30,21 +30,21 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """What a person calls the device."""
+    """The name of the device for people, such as the processor's."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return "Apple GPU" if device.type == "mps" else _processor()
 
 
 def available_cores() -> int:
-    """The cores that this process may use: its affinity, and a container's quota where one is set."""
+    """The cores that this process may use: its affinity, limited by a container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     quota = _container_quota()
     return max(1, min(cores, quota) if quota else cores)
 
 
 def use_available_cores() -> int:
-    """Set torch's threads to the cores that are really there; returns their number."""
+    """Set torch's threads to the cores that this process may use; returns their number."""
     cores = available_cores()
     if torch.get_num_threads() != cores:
         torch.set_num_threads(cores)
@@ -52,7 +52,7 @@ def use_available_cores() -> int:
 
 
 def _container_quota() -> int | None:
-    """Whole cores of a cgroup v2 quota ("max 100000" where there is none), or of Spaces' CPU_CORES."""
+    """Whole cores by CPU_CORES, which Spaces set, or by a cgroup v2 quota (its file says "max 100000" for none)."""
     given = os.environ.get("CPU_CORES", "")
     if given.isdigit() and int(given) > 0:
         return int(given)

@@ -1,8 +1,8 @@
-"""Passes of a few fixed widths over static inputs: on CUDA each is captured once as a graph and replayed.
+"""Run passes at a few fixed widths over static inputs: on CUDA each is captured once as a graph and replayed.
 
-At 0.5 to 3 B parameters a pass on a GPU is bound by the launching of its kernels; a replay launches them all at once.
-The mask is one of these inputs, so one graph a width serves chains and trees alike. The code is the same on every
-device, free of host syncs; where there are no graphs the static inputs are simply run.
+At 0.5 to 3 B parameters a pass on a GPU is bound by kernel launches; a replay launches all kernels at once. The mask is
+one of the inputs, so one graph per width serves chains and trees alike. The code is the same on every device and never
+makes the host wait; without graphs, the pass runs on its static inputs directly.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from torch import Tensor
 from specviz.models.kv_cache import KVCache
 from specviz.models.masks import TreeRows
 
-# A standard step, and verify passes of k + 1 tokens padded to the next.
+# for a standard step, and for verify passes of k + 1 tokens, padded to the next width
 WIDTHS = (1, 2, 3, 5, 9, 17, 33, 65)
-# A graph keeps its intermediate results; below this share of free memory none is captured.
+# a graph holds its intermediate results in memory: below this free share none is captured
 _MEMORY_SHARE = 0.05
 
 
 def next_width(rows: int) -> int | None:
-    """The fixed width that holds so many rows; None beyond the largest."""
+    """The smallest fixed width that holds `rows` rows; None beyond the largest."""
     return next((width for width in WIDTHS if width >= rows), None)
 
 
 class FixedWidthExecutor:
-    """Wraps an executor; its passes of up to 65 rows run at fixed widths, longer ones (prefill) as they are."""
+    """Wraps an executor: passes of up to 65 rows run at fixed widths, longer ones (prefill) unchanged."""
 
-    slack = WIDTHS[-1] - 1  # a padded pass writes so far beyond its last row
+    slack = WIDTHS[-1] - 1  # slots that a padded pass may write beyond its last row
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -52,7 +52,7 @@ class FixedWidthExecutor:
         return FixedWidthExecutor(self._inner.with_layers(*arguments))
 
     def prepare(self, cache: KVCache, rows: int) -> None:
-        """Run, off every clock and before anything is kept, the widths that passes of up to `rows` rows can need."""
+        """Run every width that passes of up to `rows` rows can need, off the clock and before anything is kept."""
         start = time.perf_counter()
         largest = next_width(rows) or WIDTHS[-1]
         for width in (width for width in WIDTHS if width <= largest and width not in cache.passes):
@@ -80,7 +80,7 @@ class FixedWidthExecutor:
         return self._pool is not None and self.note is None
 
     def _capture(self, one: _Pass) -> None:
-        """Capture a pass, or note in words why the plain path runs instead."""
+        """Capture a pass, or note why passes run without graphs."""
         free, total = torch.cuda.mem_get_info(self._inner.device)
         if free < _MEMORY_SHARE * total:
             self.note = "passes are not captured as CUDA graphs: the GPU has too little free memory"
@@ -92,7 +92,7 @@ class FixedWidthExecutor:
 
 
 class _Pass:
-    """One width over one cache: static ids, start and tree, and the logits that a replay leaves."""
+    """A pass of one width over one cache: static ids, start and tree, and the logits of the last replay."""
 
     def __init__(self, inner: Any, cache: KVCache, width: int) -> None:
         self._inner, self._cache = inner, cache
@@ -118,14 +118,14 @@ class _Pass:
         self._holds_chain = tree is None
 
     def run(self) -> Tensor:
-        """Logits (width, vocabulary) of the inputs filled in."""
+        """Logits (width, vocabulary) for the inputs last filled in."""
         if self.graph is None:
             return self._eager()
         self.graph.replay()
         return self._logits.clone()  # the next replay of this width overwrites the buffer
 
     def capture(self, pool: Any) -> None:
-        """Warm up on a side stream, as CUDA asks, then capture; what it writes is what the replay writes again."""
+        """Warm up on a side stream, as CUDA requires, then capture. Captured and replayed passes write the same."""
         device = self._inner.device
         stream = torch.cuda.Stream(device)
         stream.wait_stream(torch.cuda.current_stream(device))

@@ -1,7 +1,7 @@
-"""A key/value cache of fixed capacity, whose rollback is a number.
+"""A key/value cache of fixed capacity, which is rolled back by changing a number.
 
-Entries lie at the slots that a pass names; what lies beyond the kept length is masked and overwritten later.
-Buffers are zero-filled, never `empty`: a masked NaN would still poison a weighted sum.
+A pass names the slots of its entries; entries beyond the kept length are masked, and overwritten later. Buffers are
+zero-filled, never `empty`: even a masked NaN would spoil a weighted sum.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from torch import Tensor
 
 
 class KVCache:
-    """Keys and values of every layer, each `(1, heads, capacity, width)`; made at a layer's first write."""
+    """Keys and values of every layer, each `(1, heads, capacity, width)`; allocated at a layer's first write."""
 
     def __init__(self, layers: int, capacity: int) -> None:
         self.capacity = capacity
         self.keys: list[Tensor | None] = [None] * layers
         self.values: list[Tensor | None] = [None] * layers
-        self.passes: dict[int, Any] = {}  # what an executor prepared for these very buffers, by width
+        self.passes: dict[int, Any] = {}  # what an executor prepared for these buffers, by width
 
     def write(self, layer: int, keys: Tensor, values: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Store `(1, heads, w, width)` at `slots` (w,), and return the layer's whole buffers."""
+        """Store `(1, heads, w, width)` at `slots` (w,); returns the layer's whole buffers."""
         if self.keys[layer] is None:
             self.keys[layer] = self._buffer(keys)
             self.values[layer] = self._buffer(values)
@@ -31,12 +31,12 @@ class KVCache:
         return self.keys[layer], self.values[layer]
 
     def move(self, source: Tensor, start: int) -> None:
-        """Bring the entries at slots `source` (n,) together at `start`."""
+        """Move the entries at slots `source` (n,) next to each other, from slot `start` on."""
         for buffer in self._buffers():
             buffer[:, :, start : start + len(source)] = buffer.index_select(2, source)
 
     def copy_from(self, other: KVCache, length: int) -> None:
-        """Take over the first `length` entries of another cache of the same model."""
+        """Copy the first `length` entries of another cache of the same model."""
         for layer, (keys, values) in enumerate(zip(other.keys, other.values, strict=True)):
             if keys is None:
                 continue

@@ -1,7 +1,7 @@
-"""A linear layer as a callable on `(rows, in)`, in the form that this device multiplies fastest.
+"""Linear layers as callables on `(rows, in)`, in the form that this device multiplies fastest.
 
-On a CPU, oneDNN multiplies by a weight that was reordered once for its kernels 1.5 times faster than by the same weight
-as it lies; whether that holds is found by timing, never by a processor's name.
+On a CPU, oneDNN multiplies 1.5 times faster by a weight that was reordered once for its kernels than by the same weight
+in its usual layout. Timing decides whether that holds, never the name of a processor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TRIAL_REPEATS = 7
 
 
 class PlainLinear:
-    """The weight `(out, in)` as it is."""
+    """The weight `(out, in)` in its usual layout."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self._weight, self._bias = weight, bias
@@ -34,12 +34,12 @@ class PlainLinear:
         return functional.linear(rows, self._weight, self._bias)
 
     def outputs(self, ids: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The weights and the bias of these outputs alone."""
+        """The weights and the bias of these outputs only."""
         return self._weight[ids], None if self._bias is None else self._bias[ids]
 
 
 class ReorderedLinear:
-    """A copy of the weight in oneDNN's own layout; the same product."""
+    """A copy of the weight in oneDNN's own layout; the product is the same."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
@@ -51,7 +51,7 @@ class ReorderedLinear:
         return torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
 
     def outputs(self, ids: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The weights and the bias of these outputs alone."""
+        """The weights and the bias of these outputs only."""
         return self._weight.to_dense()[ids], None if self._bias is None else self._bias[ids]
 
 
@@ -81,7 +81,7 @@ class Int4Linear:
 
 
 def int4_fits(weight: Tensor) -> bool:
-    """Whether torch's int4 kernel takes this weight: bfloat16, whole groups and whole blocks of outputs."""
+    """Whether torch's int4 kernel takes this weight: bfloat16, in whole groups and whole blocks of outputs."""
     rows, columns = weight.shape
     return weight.dtype is torch.bfloat16 and columns % INT4_GROUP == 0 and rows % 64 == 0
 
@@ -97,7 +97,7 @@ def quantise(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def make_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
-    """The faster form of this layer on its device."""
+    """The form of this layer that is fastest on its device."""
     if weight.device.type == "cpu" and _reordering_pays(*weight.shape, weight.dtype, torch.get_num_threads()):
         return ReorderedLinear(weight, bias)
     return PlainLinear(weight, bias)
@@ -106,7 +106,7 @@ def make_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
 @cache
 @torch.inference_mode()
 def _reordering_pays(width_out: int, width_in: int, dtype: torch.dtype, threads: int) -> bool:
-    """Whether a weight of this shape multiplies faster reordered, at the widths of a step and of a verify pass."""
+    """Whether a weight of this shape multiplies faster when reordered, at the widths of a step and a verify pass."""
     if not torch.backends.mkldnn.is_available():
         return False
     weight = torch.zeros(width_out, width_in, dtype=dtype)

@@ -1,6 +1,6 @@
-"""Where a row of a pass may look in a cache of fixed capacity: back to the beginning, through a window, up a tree.
+"""Attention masks over a cache of fixed capacity: what a row sees in a chain, through a window, in a tree.
 
-With full-length caches a sliding window is a matter of the mask alone, so rejected tokens can be taken back.
+Caches have full length, so a sliding window is in the mask alone, and rejected tokens can be rolled back.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from specviz.core.trees import Tree
 
 @dataclass(frozen=True, slots=True)
 class TreeRows:
-    """The w rows of a pass that are the last of m rows of a tree, which lie behind each other in the cache.
+    """The w rows of a pass, the last of a tree's m rows, which lie next to each other in the cache.
 
-    `ancestors` (w, m) bool: the rows that each row sees, itself among them. `depths` (m,): rows before each on its way
-    from the kept entries, so that its position is their number plus its depth.
+    `ancestors` (w, m) bool: the rows that each row sees, itself included. `depths` (m,): how many rows lie between each
+    row and the kept entries, so that its position is the number of kept entries plus its depth.
     """
 
     ancestors: Tensor
@@ -26,7 +26,7 @@ class TreeRows:
 
     @classmethod
     def of(cls, tree: Tree, first: int, stop: int, width: int, device: torch.device) -> TreeRows:
-        """Rows `first` to `stop` of a tree, padded to `width` rows that see themselves only."""
+        """Rows `first` to `stop` of a tree, padded to `width` with rows that see only themselves."""
         ancestors = torch.zeros(width, first + width, dtype=torch.bool)
         ancestors[:, first:].fill_diagonal_(True)
         ancestors[: stop - first, :stop] = torch.from_numpy(tree.ancestors[first:stop, :stop])
@@ -40,11 +40,11 @@ class TreeRows:
         return self.ancestors.shape[0] == self.ancestors.shape[1]
 
     def positions(self, slots: Tensor) -> Tensor:
-        """The position of each row (w,), whose `slots` (w,) are those that the pass writes to."""
+        """The position of each row (w,), given the `slots` (w,) that the pass writes to."""
         return self._first(slots) + self.depths[-len(slots) :]
 
     def visible(self, slots: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """(w, capacity): the slots that each row sees; and the position of what lies in each slot, (capacity,)."""
+        """(slots that each row sees (w, capacity), position of the entry in each slot (capacity,))."""
         first = self._first(slots)
         own = first + torch.arange(len(self.depths), device=slots.device)
         kept = (columns < first).repeat(len(slots), 1)
@@ -55,7 +55,7 @@ class TreeRows:
 
 
 def positions(slots: Tensor, tree: TreeRows | None) -> Tensor:
-    """The position of each row of a pass: (w,); in a chain a token's position is its slot."""
+    """The position of each row of a pass (w,); in a chain a token's position is its slot."""
     return slots if tree is None else tree.positions(slots)
 
 

@@ -1,4 +1,4 @@
-"""A causal LM cut to a few layers, and layers of its own put into it, under an embedding and a head that are shared.
+"""Cut a causal LM to a few layers, and give it layers of its own under the shared embedding and head.
 
 Knows transformers' modules and configs; nothing of passes, devices or files.
 """
@@ -17,7 +17,7 @@ from specviz.models.config_facts import depth
 
 
 def truncate(module: nn.Module, count: int) -> nn.Module:
-    """Cut the decoder's layer list, wherever the architecture keeps it, and say so in every config."""
+    """Cut the decoder's list of layers, wherever the architecture keeps it, and update every config."""
     total = depth(module.config)
     for owner in module.modules():
         for name, child in owner.named_children():
@@ -30,7 +30,7 @@ def truncate(module: nn.Module, count: int) -> nn.Module:
 
 
 def skeleton(config: Any, count: int) -> nn.Module:
-    """A module of this architecture with `count` layers and no memory behind its weights (on the meta device)."""
+    """A module of this architecture with `count` layers on the meta device: its weights take no memory."""
     shallow = copy.deepcopy(config)
     _cut(shallow, count)
     with torch.device("meta"):
@@ -38,7 +38,7 @@ def skeleton(config: Any, count: int) -> nn.Module:
 
 
 def own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
-    """By name, the weights of the layers and of the final norm: all but the embeddings and the head."""
+    """The weights of the layers and the final norm by name: all but the embeddings and the head."""
     total = depth(module.config)
     stacks = [part for part in module.modules() if _is_stack(part, total)]
     inside = {id(weight) for stack in stacks for weight in stack.parameters()}
@@ -51,7 +51,7 @@ def own_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def put(module: nn.Module, weights: Mapping[str, Tensor]) -> nn.Module:
-    """Give the module these tensors for the parameters of the same names; the old ones are let go, not changed."""
+    """Replace the module's parameters of these names by these tensors; the old ones stay unchanged."""
     for name, weight in weights.items():
         owner, _, leaf = name.rpartition(".")
         part = weight if isinstance(weight, nn.Parameter) else nn.Parameter(weight, requires_grad=False)

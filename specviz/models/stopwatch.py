@@ -1,7 +1,7 @@
-"""The clock of a round: how long its phases took on the device that ran them.
+"""Time the phases of a round on the device that runs them.
 
-On a CPU the host's clock is the device's. On an accelerator a phase is over on the host long before the device has run
-it, so marks are events in the device's stream; they are read after the round's one transfer has waited for them.
+On a CPU the host's clock is the device's clock. On an accelerator the host finishes a phase long before the device has
+run it, so marks are events in the device's stream, read after the round's one transfer has waited for them.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ class Stopwatch:
             self._events.append(event)
 
     def between(self, first: int, second: int) -> float:
-        """Seconds between two marks, as the device ran them; the device must have passed both."""
+        """Seconds between two marks on the device, which must have passed both."""
         if self._events:
             return self._events[first].elapsed_time(self._events[second]) / 1000.0
         return self._host[second] - self._host[first]
 
     def wall(self) -> float:
-        """Seconds of the host's clock since the first mark."""
+        """Seconds on the host's clock since the first mark."""
         return time.perf_counter() - self._host[0]
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was given; nothing to wait for on a CPU."""
+    """Wait until the device has finished its work; a CPU has nothing to wait for."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

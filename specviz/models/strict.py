@@ -1,7 +1,7 @@
-"""Strict numerics: every pass runs at one width, at which a test found a row to have the same bits anywhere in it.
+"""Strict numerics: run every pass at one width, at which a test found that a row's bits do not depend on its place.
 
-Rounding differs between kernels, and a kernel is chosen by the number of rows; so a token may tip over between a
-one-row step and a verify pass where two logits nearly tie. At one width the same row meets the same arithmetic.
+Rounding differs between kernels, and the number of rows decides the kernel; so where two logits nearly tie, a one-row
+step and a verify pass may choose different tokens. At one width the same row gets the same arithmetic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REPEATS = 5
 
 
 def strict_width(model: Runnable) -> int:
-    """The smallest width at which a row has the same bits at every row index. Raises LoadError where none has."""
+    """The smallest width at which a row has the same bits at every index. Raises LoadError where there is none."""
     for width in _CANDIDATES:
         if 3 * width <= model.context_length:
             model.strict_width = width
@@ -31,14 +31,14 @@ def strict_width(model: Runnable) -> int:
                 return width
     model.strict_width = None
     raise LoadError(
-        f"Strict numerics cannot be had for {model.name} on {model.device} in {str(model.dtype).split('.')[-1]}: "
-        "a row's bits depend on its place in a pass. Run without it; the page then shows any divergence."
+        f"Strict numerics are not possible for {model.name} on {model.device} in {str(model.dtype).split('.')[-1]}: "
+        "a row's bits depend on its place in a pass. Run without them; the page shows any divergence."
     )
 
 
 @torch.inference_mode()
 def same_bits_everywhere(model: Runnable, width: int) -> bool:
-    """Whether each position's logits are bit for bit the same, one step at a time and at every place in a pass."""
+    """Whether each position's logits have the same bits when read one step at a time and at every place in a pass."""
     ids = (torch.arange(3 * width, device=model.device) * 7919 + 13) % model.vocabulary
     with model.open(len(ids)) as context:
         context.prefill(ids[:width])
@@ -55,7 +55,7 @@ def same_bits_everywhere(model: Runnable, width: int) -> bool:
 
 @torch.inference_mode()
 def strict_cost(model: Runnable) -> float:
-    """Seconds of a strict pass over those of a one-token pass as it runs otherwise; medians of alternated passes."""
+    """Seconds of a strict pass / seconds of a one-token pass without strict numerics; medians, passes in turn."""
     width = model.strict_width
     strict, free = [], []
     with model.open(4) as context:

@@ -417,7 +417,7 @@ def test_telemetry_never_changes_a_tree_round():
 @pytest.mark.parametrize(
     ("proposal", "says"),
     [
-        (Proposal((1, 2, 3, 4)), "4 tokens, and at most 3"),
+        (Proposal((1, 2, 3, 4)), "4 tokens, but at most 3"),
         (Proposal((1, 64)), "the token id 64"),
         (Proposal((1, -1)), "the token id -1"),
         (Proposal(torch.tensor([64])), "the token id 64"),
@@ -425,11 +425,11 @@ def test_telemetry_never_changes_a_tree_round():
         (Proposal((1, 2), parents=(-1, 1)), "must follow an earlier"),
         (Proposal((1, 2), parents=(-1, -2)), "must follow an earlier"),
         (Proposal((1, 2), parents=(-1,)), "the parents of 1"),
-        (Proposal((1, 2), parents=3), "no block of tokens"),
-        (Proposal((1.5, 2)), "no block of tokens"),
-        (Proposal(torch.tensor([1.0])), "no block of tokens"),
-        (Proposal(torch.tensor([[1]])), "no block of tokens"),
-        (Proposal("12"), "no block of tokens"),
+        (Proposal((1, 2), parents=3), "not a block of tokens"),
+        (Proposal((1.5, 2)), "not a block of tokens"),
+        (Proposal(torch.tensor([1.0])), "not a block of tokens"),
+        (Proposal(torch.tensor([[1]])), "not a block of tokens"),
+        (Proposal("12"), "not a block of tokens"),
         (Proposal((1,), probs=torch.ones(1, 3)), "probabilities of the shape"),
     ],
 )

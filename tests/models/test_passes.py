@@ -199,7 +199,7 @@ def test_the_strict_self_test_fails_where_a_row_depends_on_its_place():
     model.strict_width = 8
     assert not same_bits_everywhere(model, 8)
     model.executor.run = run
-    with pytest.raises(LoadError, match="Strict numerics cannot be had"):
+    with pytest.raises(LoadError, match="Strict numerics are not possible"):
         _always_uneven(module())
 
 
