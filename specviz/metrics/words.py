@@ -82,7 +82,8 @@ def paragraph(verdict: LaneVerdict) -> str:
     """The sentence and what explains it, as whole sentences."""
     said = sentence(verdict)
     more = filter(None, (holds_back(verdict), policy_bias(verdict)))
-    return " ".join((said if said.endswith(".") else f"{said}.", *more))
+    stop = "" if verdict.ended is Reason.ERROR and verdict.message else "."  # an error's message has its own
+    return " ".join((f"{said}{stop}", *more))
 
 
 def holds_back(verdict: LaneVerdict) -> str | None:
