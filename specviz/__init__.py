@@ -1,10 +1,11 @@
 """specviz: watch speculative decoding live, token by token, beside standard decoding.
 
-Import levels; a module imports only from its right (a test enforces it):
+Import levels; a module imports only from its right, and the chains add up (a test enforces it):
 
-    app > views > distil > experiments > catalogue > races > decoding > drafts > drafting > sampling
-    races, drafting > sources > models > traces; distil, experiments, views > metrics > traces
-    sampling, traces > core
+    app > views > distil > experiments > catalogue > races
+    races > decoding > drafts > drafting > sampling > core
+    races, drafting > sources > models > traces > core
+    distil, experiments, views > metrics > traces
 
 `traces`, `metrics` and `views.plots` never import torch, transformers or gradio; only `views.web` and `app.py` import
 gradio.

@@ -48,11 +48,11 @@ class Settings:
     `presence_penalty` and `frequency_penalty` see the output only. `stop` holds strings matched on generated text.
     `telemetry` adds what only explains a run (top-5, overlap, text); it never changes the tokens.
 
-    `k_policy` says how much of k is drafted: "fixed" all of it; "confidence" stops before a position where the draft
-    holds no token for more probable than the level, "entropy" where the draft's entropy in nats is above it; "adaptive"
-    asks for as many tokens as have, by this run's acceptance so far, at least that chance of being kept.
+    `k_policy` says how much of k is drafted. "fixed": all of it. "confidence" and "entropy" stop before a position
+    where the draft is unsure: its best token is less probable than the level, or its entropy above the level, in nats.
+    "adaptive": as many tokens as have at least the level's chance of being kept, by this run's acceptance so far.
 
-    Raises InputError, in a sentence, for a value out of its range.
+    Raises InputError for a value out of its range.
     """
 
     k: int = 4

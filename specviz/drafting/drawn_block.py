@@ -1,7 +1,7 @@
 """The tokens of one proposal as a model's logits give them: penalised, filtered, drawn, and ended where it is unsure.
 
-All of it stays on the device. Where a read would make the host wait, a block that a stop rule may end is drafted to its
-full length and then cut by the same rule, with one read at its end.
+All of it stays on the device. On an accelerator each read makes the host wait, so a block under a stop rule is drafted
+to its full length, then cut by that rule with one read at the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a draft strategy is: a frozen description, the drafter that it starts for a run, and what they exchange.
 
-A strategy is one file in this folder. Its dataclass fields made by `option` are its options: the page builds controls
-from them and the command line parses them, so that a new strategy needs no other edit.
+A strategy is one file in `specviz.drafts`. The dataclass fields made by `option` are its options: the page builds
+controls from them and the command line parses them, so a new strategy needs no other edit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The catalogue of a lane's numbers: each once, with its name, symbol, unit, meaning, format and where it is shown.
 
 The page's table and its tooltips, the terminal's table, `race --json`, `/summary`, the bench's tables and
-docs/metrics.md are made from it. A new column is a field of Summary and an entry here.
+docs/metrics.md are made from it. A new number is a field of Summary and an entry here.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _metrics() -> Iterator[Metric]:
 
 
 # short names for the tables below
-_TOLD, _ALL, _SCREEN = Place.JSON | Place.TERMINAL, Place.JSON | Place.TERMINAL | Place.PAGE, Place.TERMINAL
+_TOLD, _ALL, _TERMINAL = Place.JSON | Place.TERMINAL, Place.JSON | Place.TERMINAL | Place.PAGE, Place.TERMINAL
 _DRAFTS, _STUDIED = Place.JSON | Place.TERMINAL | Place.BENCH, Place.TERMINAL | Place.BENCH
 
 
@@ -115,15 +115,15 @@ def _counts() -> Iterator[Metric]:
     yield Metric("target_passes", "target passes", meaning, count, group, _ALL | Place.BENCH, unit="passes")
     meaning = "Decode passes of the draft model; 0 for a draft without one."
     yield Metric("draft_passes", "draft passes", meaning, count, group, _ALL | Place.BENCH, unit="passes")
-    yield Metric("rounds", "rounds", "Rounds of drafting and verifying.", count, group, _SCREEN, unit="rounds")
+    yield Metric("rounds", "rounds", "Rounds of drafting and verifying.", count, group, _TERMINAL, unit="rounds")
     meaning = "Rounds in which the draft proposed at least one token."
-    yield Metric("drafting_rounds", "rounds that drafted", meaning, count, group, _SCREEN, unit="rounds")
+    yield Metric("drafting_rounds", "rounds that drafted", meaning, count, group, _TERMINAL, unit="rounds")
     meaning = "Drafted tokens; in a tree, its nodes."
     yield Metric("drafted", "drafted", meaning, count, group, _DRAFTS, unit="tokens")
     yield Metric("accepted", "accepted", "Drafted tokens that were kept.", count, group, _DRAFTS, unit="tokens")
     meaning = "Positions that the target decided on: accepted tokens plus corrections."
     yield Metric("tested", "tested", meaning, count, group, _DRAFTS, unit="positions")
-    yield Metric("wasted_drafts", "drafts wasted", "Drafted tokens not kept.", count, group, _SCREEN, unit="tokens")
+    yield Metric("wasted_drafts", "drafts wasted", "Drafted tokens not kept.", count, group, _TERMINAL, unit="tokens")
     meaning = "Positions that the target computed; prefill is not counted."
     shown = Place.TERMINAL | Place.PAGE
     yield Metric("positions_computed", "positions computed", meaning, count, group, shown, unit="positions")
@@ -142,7 +142,7 @@ def _rates() -> Iterator[Metric]:
     meaning = "Conditional acceptance: accepted / tested. In a tree, the chance that a depth holds the right token."
     yield Metric("alpha", "accepted / tested", meaning, Format.RATE, group, _DRAFTS, "α")
     meaning = "The same with less noise: the mean of Σ min(p, q) over tested positions."
-    yield Metric("alpha_overlap", "mean overlap", meaning, Format.RATE, group, _SCREEN, "α")
+    yield Metric("alpha_overlap", "mean overlap", meaning, Format.RATE, group, _TERMINAL, "α")
     meaning = "The share of rounds that drafted."
     yield Metric("coverage", "coverage", meaning, Format.PERCENT, group, _DRAFTS)
     meaning = "Drafted tokens (in a tree, nodes) per round that drafted."
@@ -152,7 +152,7 @@ def _rates() -> Iterator[Metric]:
         "mean_depth", "mean depth", meaning, Format.MEAN, group, _ALL | Place.BENCH, "", "tokens", "mean_drafted"
     )
     meaning = "Accepted tokens per round that drafted."
-    yield Metric("mean_accepted", "mean accepted", meaning, Format.MEAN, group, _SCREEN, unit="tokens")
+    yield Metric("mean_accepted", "mean accepted", meaning, Format.MEAN, group, _TERMINAL, unit="tokens")
 
 
 def _positions() -> Iterator[Metric]:
@@ -174,12 +174,12 @@ def _clocks() -> Iterator[Metric]:
     group, time = Group.CLOCKS, Format.SECONDS
     meaning = "Decode time on the lane's own clock: draft, verify and other; prefill and telemetry are not counted."
     yield Metric("seconds", "decode time", meaning, time, group, _ALL | Place.BENCH, unit="s")
-    yield Metric("draft_seconds", "drafting", "Decode time spent drafting.", time, group, _SCREEN, unit="s")
-    yield Metric("verify_seconds", "verifying", "Decode time in target passes.", time, group, _SCREEN, unit="s")
-    yield Metric("other_seconds", "other work", "Decode time around the passes.", time, group, _SCREEN, unit="s")
+    yield Metric("draft_seconds", "drafting", "Decode time spent drafting.", time, group, _TERMINAL, unit="s")
+    yield Metric("verify_seconds", "verifying", "Decode time in target passes.", time, group, _TERMINAL, unit="s")
+    yield Metric("other_seconds", "other work", "Decode time around the passes.", time, group, _TERMINAL, unit="s")
     meaning = "Time spent only on explaining the run. It is off the clock."
-    yield Metric("telemetry_seconds", "telemetry", meaning, time, group, _SCREEN, unit="s")
-    yield Metric("wall_seconds", "wall time", "Wall time of the lane's turns.", time, group, _SCREEN, unit="s")
+    yield Metric("telemetry_seconds", "telemetry", meaning, time, group, _TERMINAL, unit="s")
+    yield Metric("wall_seconds", "wall time", "Wall time of the lane's turns.", time, group, _TERMINAL, unit="s")
     meaning = "Prefill: the target's, which all lanes share, plus the draft's own."
     yield Metric("prefill_seconds", "prefill", meaning, time, group, _TOLD, unit="s")
     meaning = "The part of prefill that only this lane's draft needed."
@@ -197,24 +197,24 @@ def _costs() -> Iterator[Metric]:
     meaning = "Draft time per drafted token."
     yield Metric("c", "cost of a drafted token", meaning, Format.RATE, group, _DRAFTS, "c", unit)
     meaning = "A target pass over the mean drafted tokens plus one, read from the verify curve."
-    yield Metric("verify_cost", "cost of a verify pass", meaning, Format.RATE, group, _SCREEN, "v", unit)
+    yield Metric("verify_cost", "cost of a verify pass", meaning, Format.RATE, group, _TERMINAL, "v", unit)
     meaning = "The median time per round around the passes."
-    yield Metric("overhead", "overhead per round", meaning, Format.RATE, group, _SCREEN, "", unit)
+    yield Metric("overhead", "overhead per round", meaning, Format.RATE, group, _TERMINAL, "", unit)
     yield Metric("overhead_seconds", "overhead per round, time", meaning, Format.SECONDS, group, unit="s")
 
 
 def _predictions() -> Iterator[Metric]:
     group = Group.PREDICTIONS
     meaning = "Predicted from acceptance by position and the costs: tokens per round / (drafted c + v + overhead)."
-    yield Metric("predicted_speedup", "predicted speed-up", meaning, Format.TIMES, group, _SCREEN, "S")
+    yield Metric("predicted_speedup", "predicted speed-up", meaning, Format.TIMES, group, _TERMINAL, "S")
     meaning = "Teaching formula: (1 − α^(k+1)) / (1 − α) tokens per round, k = mean drafted (Leviathan et al. 2023)."
-    yield Metric("teaching_tokens", "teaching: tokens per round", meaning, Format.MEAN, group, _SCREEN, "E", "tokens")
+    yield Metric("teaching_tokens", "teaching: tokens per round", meaning, Format.MEAN, group, _TERMINAL, "E", "tokens")
     meaning = "Teaching formula: E / (k c + 1). It takes a wider pass for free and ignores overhead."
-    yield Metric("teaching_speedup", "teaching: speed-up", meaning, Format.TIMES, group, _SCREEN)
+    yield Metric("teaching_speedup", "teaching: speed-up", meaning, Format.TIMES, group, _TERMINAL)
     meaning = "The k in 0..32 with the highest predicted speed-up; chains only."
-    yield Metric("best_k", "best k", meaning, Format.COUNT, group, _SCREEN, unit="tokens")
+    yield Metric("best_k", "best k", meaning, Format.COUNT, group, _TERMINAL, unit="tokens")
     meaning = "The predicted speed-up at the best k."
-    yield Metric("best_speedup", "predicted speed-up at the best k", meaning, Format.TIMES, group, _SCREEN)
+    yield Metric("best_speedup", "predicted speed-up at the best k", meaning, Format.TIMES, group, _TERMINAL)
 
 
 def _agreement() -> Iterator[Metric]:
@@ -230,9 +230,9 @@ def _agreement() -> Iterator[Metric]:
     meaning = "The index in token_ids of the first token that differs, from 0."
     yield Metric("first_divergence", "first divergence, index", meaning, Format.COUNT, group, Place.JSON)
     meaning = "The first token that differs, counted from 1 as in every text for people."
-    yield Metric("divergence_token", "first difference, token", meaning, Format.COUNT, group, _SCREEN)
+    yield Metric("divergence_token", "first difference, token", meaning, Format.COUNT, group, _TERMINAL)
     meaning = "The target's lead of its first choice over its second, in logits, at the first difference."
-    yield Metric("divergence_margin", "top-2 gap there", meaning, Format.DIGITS, group, _SCREEN, unit="logits")
+    yield Metric("divergence_margin", "top-2 gap there", meaning, Format.DIGITS, group, _TERMINAL, unit="logits")
 
 
 METRICS: Mapping[str, Metric] = {metric.field: metric for metric in _metrics()}

@@ -12,6 +12,7 @@ from specviz.core.errors import TraceError
 from specviz.metrics.lane_tally import LaneTally
 from specviz.metrics.summary import Summary, summary_of
 from specviz.traces import (
+    STANDARD,
     Calibrated,
     Event,
     Header,
@@ -21,8 +22,6 @@ from specviz.traces import (
     RoundDone,
     VerifyCurve,
 )
-
-STANDARD = "standard"
 
 
 def summarize(events: Iterable[Event]) -> dict[str, Summary]:

@@ -87,7 +87,7 @@ def paragraph(verdict: LaneVerdict) -> str:
 
 
 def holds_back(verdict: LaneVerdict) -> str | None:
-    """What would speed up most a lane that is not slower; None where nothing would. A loss has its reason already."""
+    """The factor that would gain a lane most, where it is not slower; a slower lane has its reason in the sentence."""
     return f"What holds it back most: {reason(verdict.because, verdict.rounds)}." if verdict.promises_more else None
 
 
@@ -157,7 +157,7 @@ def _why(verdict: LaneVerdict) -> str:
     if verdict.because is not None:
         return f", because {reason(verdict.because, verdict.rounds)}"
     if Caution.UNEXPLAINED_LOSS in verdict.cautions:
-        return ", and neither acceptance, draft, width nor overhead explains it: measure again"
+        return ", and no factor of the cost model explains it: measure again"
     return ""
 
 

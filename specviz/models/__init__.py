@@ -2,7 +2,7 @@
 
 Import levels; a module imports only from its right (a test enforces it):
 
-    language_model > native, plain, strict > calibration, context, fixed_width, reference, shallow > checks,
+    calibration > language_model > native, plain, strict > context, fixed_width, reference, shallow > checks,
     config_facts, device, end_tokens, kv_cache, linear, masks, native_family, release, runnable, stopwatch
 """
 

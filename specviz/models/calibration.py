@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 import torch
 
 from specviz.models import Context, LanguageModel
+from specviz.models.fixed_width import WIDTHS
 from specviz.models.stopwatch import synchronize
 from specviz.traces import VerifyCurve
 
-WIDTHS = (1, 2, 3, 5, 9, 17, 33, 65)
 REPEATS = 5
 
 # keyed by loaded model, then by number of threads; a model has one dtype and one device

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from specviz.core.settings import MAX_K
 from specviz.models.kv_cache import KVCache
 from specviz.models.masks import TreeRows
 
-# for a standard step, and for verify passes of k + 1 tokens, padded to the next width
-WIDTHS = (1, 2, 3, 5, 9, 17, 33, 65)
+# one token, and verify passes of k + 1 tokens for k = 1, 2, 4, ... up to the largest; others are padded to the next
+WIDTHS = (1, *(2**power + 1 for power in range((MAX_K - 1).bit_length() + 1)))
 # a graph holds its intermediate results in memory: below this free share none is captured
 _MEMORY_SHARE = 0.05
 
@@ -28,7 +29,7 @@ def next_width(rows: int) -> int | None:
 
 
 class FixedWidthExecutor:
-    """Wraps an executor: passes of up to 65 rows run at fixed widths, longer ones (prefill) unchanged."""
+    """Wraps an executor: passes of up to the largest width run at fixed widths, longer ones (prefill) unchanged."""
 
     slack = WIDTHS[-1] - 1  # slots that a padded pass may write beyond its last row
 

@@ -11,9 +11,7 @@ from specviz.core.draft_spec import DraftSpec
 from specviz.core.errors import InputError, LoadError, located
 from specviz.core.settings import MAX_NEW_TOKENS
 from specviz.drafting import strategy_of
-from specviz.sources import normalise, split_form
-
-_OF_FILES = ("path:", "gguf:")  # sources that name a file or a folder
+from specviz.sources import names_file, normalise, split_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class Limits:
         """Raises LoadError for what is not a source of weights, or not one that this machine offers."""
         with located(field):
             known = split_form(normalise(source))[0]
-        if not self.files and known.startswith(_OF_FILES):
+        if not self.files and names_file(known):
             said = f"'{source}' names a file of this machine, which visitors may not; choose a model from the list."
             raise LoadError(said, code="names-file", field=field)
         if self.sources is not None and known not in self.sources:

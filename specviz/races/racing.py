@@ -25,6 +25,7 @@ from specviz.models.calibration import known_curve, measure_curve
 from specviz.models.device import device_name
 from specviz.models.stopwatch import synchronize
 from specviz.traces import (
+    STANDARD,
     Calibrated,
     Event,
     Header,
@@ -38,7 +39,6 @@ from specviz.traces import (
     RoundDone,
 )
 
-STANDARD = "standard"
 SERVED = "served"
 MAX_LANES = 8
 

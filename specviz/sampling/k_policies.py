@@ -15,8 +15,8 @@ from torch import Tensor
 
 from specviz.core.settings import Settings, k_policy
 
-_MEMORY = 0.9  # what a round's verdicts still weigh one tested round later
-_PRIOR = (3.0, 4.0)  # kept and tested drafts that a run is taken to have seen before its first
+_MEMORY = 0.9  # the weight of past verdicts after each tested round
+_PRIOR = (3.0, 4.0)  # kept and tested drafts with which a run begins
 
 
 def block_policy(settings: Settings) -> BlockPolicy:
@@ -40,11 +40,11 @@ class BlockPolicy:
 
 
 class AdaptivePolicy(BlockPolicy):
-    """Asks for as many tokens as have at least the chance `level` of being kept, from 1 to k.
+    """Asks for the most tokens, from 1 to k, whose last has at least the chance `level` of being kept.
 
     The i-th token of a block is kept with chance alpha^i (Leviathan et al. 2023), alpha = accepted / tested over the
-    run so far, older rounds weighing less. Where drafting costs c target passes a token, the best level is near c
-    divided by the tokens that a pass yields.
+    run so far, older rounds weighing less. Where a drafted token costs c target passes, the best level is near c
+    divided by the tokens per pass.
     """
 
     def __init__(self, k: int, level: float) -> None:

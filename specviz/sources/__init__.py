@@ -21,16 +21,18 @@ Import levels; a module imports only from its right (a test enforces it):
 from specviz.sources.checkpoint import Checkpoint
 from specviz.sources.progress import Progress, TerminalBar
 from specviz.sources.reading import checkpoint_config, load_checkpoint
-from specviz.sources.resolve import EMBEDDED, FORMS, normalise, resolve, split_form
+from specviz.sources.resolve import EMBEDDED, FORMS, USAGE, names_file, normalise, resolve, split_form
 
 __all__ = [
     "EMBEDDED",
     "FORMS",
+    "USAGE",
     "Checkpoint",
     "Progress",
     "TerminalBar",
     "checkpoint_config",
     "load_checkpoint",
+    "names_file",
     "normalise",
     "resolve",
     "split_form",

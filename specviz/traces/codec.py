@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import types
 import typing
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -45,7 +45,7 @@ def _encode(value: Any) -> Any:
         return parts
     if is_dataclass(value):
         items = ((spec, getattr(value, spec.name)) for spec in fields(value))
-        return {spec.name: _encode(item) for spec, item in items if not _is_default(spec, item)}
+        return {spec.name: _encode(item) for spec, item in items if not is_default(spec, item)}
     if isinstance(value, tuple | list):
         return [_encode(item) for item in value]
     if isinstance(value, dict):
@@ -53,7 +53,8 @@ def _encode(value: Any) -> Any:
     return value
 
 
-def _is_default(spec: Any, value: Any) -> bool:
+def is_default(spec: Field, value: Any) -> bool:
+    """Whether `value` is the default of the field `spec`, so that JSON leaves it out."""
     return spec.default is not MISSING and type(value) is type(spec.default) and value == spec.default
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from specviz.core.settings import Settings
 
 SCHEMA_VERSION = 1
+STANDARD = "standard"  # the name of the lane that every race begins with
 
 
 class Verdict(StrEnum):
@@ -45,8 +46,9 @@ class Reason(StrEnum):
 class Token:
     """A token and its two texts.
 
-    `text`: what an incremental decoder emits after it (holding back unfinished characters), given the kept prefix
-    and the drafts before it in the round, a rejected one as if accepted. `piece`: the token alone, for display.
+    `text`: what an incremental decoder adds for it, after the kept prefix and the round's earlier drafts; unfinished
+    characters are held back, and a rejected token is decoded as if it had been accepted. `piece`: the token alone, for
+    display.
     """
 
     id: int | None
@@ -65,8 +67,8 @@ class DraftToken:
     `parent`: index in the round's drafts of the token that it follows (-1: the context), None in a chain.
     `source`: which of the strategy's sources proposed it, None where there is one. `draft_prob` q, `target_prob` p
     and `overlap` sum(min(p, q)) come from the distributions used; `draw` is u, accepted iff u < p / q. In a tree p is
-    what the rejection of earlier siblings left of it, and `overlap` this child's share of it, so that siblings add up;
-    siblings of an accepted token are rejected, those after it without a draw.
+    what the rejection of earlier siblings left of it, and `overlap` this child's share of it, so that siblings add up.
+    All siblings of an accepted token are rejected; those that follow it have no draw.
     """
 
     token: Token
@@ -202,7 +204,7 @@ class Header:
     """Everything about a race that is known when its clocks start.
 
     `prefill_seconds` is the target's prefill, run once and shared by all lanes; `load_seconds` and
-    `warmup_seconds` are told apart from it. `curve` is "pending" until a Calibrated event brings it.
+    `warmup_seconds` are told apart from it. `curve` is None until a Calibrated event brings it.
     """
 
     prompt: str | None

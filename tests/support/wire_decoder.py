@@ -6,7 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from specviz.traces import DraftToken, Event, Round, TargetToken, event_from_json
-from specviz.views.web.race_view.wire import KINDS, VERDICTS, _is_default
+from specviz.traces.codec import is_default
+from specviz.views.web.race_view.wire import KINDS, VERDICTS
 
 
 class Decoder:
@@ -33,7 +34,7 @@ class Decoder:
 
     def _record(self, cls: type, values: list[Any]) -> dict[str, Any]:
         pairs = zip(fields(cls), values, strict=False)
-        return {spec.name: self._field(spec.name, value) for spec, value in pairs if not _is_default(spec, value)}
+        return {spec.name: self._field(spec.name, value) for spec, value in pairs if not is_default(spec, value)}
 
     def _field(self, name: str, value: Any) -> Any:
         if value is None:

@@ -15,6 +15,7 @@ from specviz.core.draft_spec import DraftSpec
 from specviz.core.settings import MAX_K, Settings
 from specviz.drafting import Option, Strategy, strategies
 from specviz.drafting.strategy import LEAST_NODES, USUAL_NODES
+from specviz.sources import USAGE
 from specviz.views.web.form import as_lane, drafts_tree
 from specviz.views.web.labels import draft_label, model_label
 from specviz.views.web.offer import ModelList, Offer
@@ -114,7 +115,7 @@ def lane_controls(number: int, lane: DraftSpec, offer: Offer, target: str, shown
             models.choices,
             value=lane.source,
             label=model_label(number),
-            info="one of the list" + (", or hub:ID, path:FOLDER, gguf:FILE" if offer.limits.sources is None else ""),
+            info="one of the list" + (f", or {USAGE}" if offer.limits.sources is None else ""),
             allow_custom_value=True,
             visible=_takes_model(lane.strategy),
         )

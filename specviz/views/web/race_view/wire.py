@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import MISSING, Field, fields
+from dataclasses import fields
 from typing import Any
 
 from specviz.traces import (
@@ -32,6 +32,7 @@ from specviz.traces import (
     Verdict,
     event_to_json,
 )
+from specviz.traces.codec import is_default
 
 VERDICTS = tuple(verdict.value for verdict in Verdict)
 KINDS = tuple(kind.value for kind in Kind)
@@ -69,7 +70,7 @@ class Encoder:
     def _record(self, record: Round | DraftToken | TargetToken) -> list[Any]:
         specs = fields(record)
         values = [getattr(record, spec.name) for spec in specs]
-        while values and _is_default(specs[len(values) - 1], values[-1]):
+        while values and is_default(specs[len(values) - 1], values[-1]):
             values.pop()
         return [self._field(spec.name, value) for spec, value in zip(specs, values, strict=False)]
 
@@ -110,10 +111,6 @@ class Encoder:
             self._pieces[token.id] = token.piece
             self._table += [token.id, token.piece]
         return self._pieces[token.id] == token.piece
-
-
-def _is_default(spec: Field, value: Any) -> bool:
-    return spec.default is not MISSING and type(value) is type(spec.default) and value == spec.default
 
 
 def _short(name: str, value: Any) -> Any:
