@@ -19,6 +19,7 @@ from typing import Any
 from specviz.core.errors import LoadError
 from specviz.sources.checkpoint import Checkpoint, inspect, is_causal
 from specviz.sources.disk_cache import build_folder, cache_root, is_disk_full, require_space
+from specviz.sources.gguf_config import ROPE_TENSORS, complete_config
 from specviz.sources.gguf_tokenizer import build_tokenizer, end_token_ids, tokenizer_note
 from specviz.sources.progress import Progress, part, silent
 
@@ -73,11 +74,16 @@ def convert(
 
     `eos_ids`: the end tokens of the original's generation config, where they are known; else those of the file.
     """
+    from huggingface_hub.errors import StrictDataclassError
+
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise LoadError(f"{path.name} is not a GGUF file; choose one, or give a folder as path:FOLDER.")
     try:
         _convert(path, folder, progress, eos_ids, licence)
+    except StrictDataclassError as error:
+        why = str(error).strip().splitlines()[-1].strip()
+        raise LoadError(f"{path.name} cannot be converted: its metadata makes no valid config ({why}).") from error
     except NotImplementedError as error:
         raise LoadError(
             f"{path.name} has weights of a kind that cannot be read ({error}); choose Q4, Q8 or F16."
@@ -94,15 +100,16 @@ def _convert(path: Path, folder: Path, progress: Progress, eos_ids: tuple[int, .
 
     progress(0.0, f"Reading {path.name}.")
     reader = GGUFReader(path)
+    fields = read_fields(reader)
     parsed = load_gguf_checkpoint(str(path))
+    parsed["config"] = complete_config(path.name, fields, _rope_tensors(reader), parsed["config"])
     model = _empty_model(parsed["config"], path.name)
     count = sum(weight.numel() for weight in model.parameters())
     dtype = _stored_dtype(count)
     require_space(folder, dtype.itemsize * count, f"converting {path.name}")
     progress(0.2, f"Reading the tokenizer of {path.name}.")
-    fields = read_fields(reader)
     build_tokenizer(path, fields).save_pretrained(folder)
-    weights = _dequantise(reader, model, parsed, dtype, part(progress, 0.4, 0.9))
+    weights = _dequantise(path.name, reader, model, parsed, dtype, part(progress, 0.4, 0.9))
     _check_complete(weights, model, path.name)
     progress(0.9, f"Saving {path.name} as safetensors.")
     _save_weights(weights, folder)
@@ -132,8 +139,21 @@ def _empty_model(config: dict[str, Any], name: str) -> Any:
     return model
 
 
-def _dequantise(reader: Any, model: Any, parsed: dict[str, Any], dtype: Any, progress: Progress) -> dict[str, Any]:
-    """transformers' name -> tensor in `dtype`, for every tensor of the file that the model has a place for."""
+def _rope_tensors(reader: Any) -> dict[str, Any]:
+    """name of every tensor -> None, or its values where they are factors of the rope's frequencies."""
+    from gguf import dequantize
+
+    read = {tensor.name: tensor for tensor in reader.tensors}
+    values = {
+        name: dequantize(read[name].data, read[name].tensor_type).ravel() for name in ROPE_TENSORS if name in read
+    }
+    return dict.fromkeys(read) | values
+
+
+def _dequantise(
+    name: str, reader: Any, model: Any, parsed: dict[str, Any], dtype: Any, progress: Progress
+) -> dict[str, Any]:
+    """transformers' name -> tensor in `dtype`. Raises LoadError for a tensor that the model has no place for."""
     import numpy as np
     import torch
     from gguf import dequantize
@@ -150,6 +170,11 @@ def _dequantise(reader: Any, model: Any, parsed: dict[str, Any], dtype: Any, pro
         result = processor.process(weights=values, name=tensor.name, tensor_key_mapping=names, parsed_parameters=parsed)
         if result.name in names:
             weights[names[result.name]] = torch.from_numpy(np.array(result.weights)).to(dtype)
+        elif result.name is not None and tensor.name not in ROPE_TENSORS:
+            raise LoadError(
+                f"{name} cannot be converted: transformers' {type(model).__name__} has no place for its tensor "
+                f"{tensor.name}; give the original model as hub:ID or path:FOLDER."
+            )
     return {name: weight.to(dtype) for name, weight in weights.items()}
 
 
