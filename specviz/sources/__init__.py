@@ -15,8 +15,8 @@ Any of them may end in #int4, #strict or #plain, which says how the weights are 
 
 Import levels; a module imports only from its right (a test enforces it):
 
-    loader > resolve > wheels > gguf_file, hub > disk_cache, folder, reading
-        > checkpoint, gguf_config, gguf_tokenizer, progress
+    loader > resolve > wheels > gguf_file, hub > disk_cache, folder, reading >
+    checkpoint, gguf_config, gguf_tokenizer, progress
 """
 
 from specviz.sources.checkpoint import Checkpoint

@@ -27,6 +27,8 @@ EXACT_BYTES = 2 * 1024**3
 # raised when a conversion writes something else than before, so that old folders are not taken
 _VERSION = 2
 _MAGIC = b"GGUF"
+# as llama.cpp's gguf-split names the parts
+_SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 # lists as long as the vocabulary that only transformers' reading needs
 _LONG = ("tokenizer.ggml.merges", "tokenizer.ggml.scores", "tokenizer.ggml.token_type")
 _NOTE = "specviz_note.json"
@@ -44,10 +46,29 @@ def resolve_gguf(text: str, progress: Progress = silent) -> Checkpoint:
     if not path.is_file():
         raise LoadError(f"{path} is no ordinary file; give the path of a GGUF file after gguf:.")
     # by name, size and time: hashing a large file would cost more than loading it
-    facts = path.stat()
-    key = hashlib.sha256(f"{path.resolve()}|{facts.st_size}|{facts.st_mtime_ns}".encode()).hexdigest()
+    facts = [(part, part.stat()) for part in split_parts(path)]
+    known = "".join(f"{part.resolve()}|{fact.st_size}|{fact.st_mtime_ns}" for part, fact in facts)
+    key = hashlib.sha256(known.encode()).hexdigest()
     folder = build_folder(converted_folder(path.stem, key), lambda aside: convert(path, aside, progress), progress)
     return converted_checkpoint(folder, path.name, f"gguf:{text}")
+
+
+def split_parts(path: Path) -> tuple[Path, ...]:
+    """The files of the GGUF whose first is `path`, all in its folder; most have one. Raises LoadError for another."""
+    found = _SPLIT.search(path.name)
+    if found is None:
+        return (path,)
+    number, count = int(found[1]), int(found[2])
+    names = [f"{path.name[: found.start()]}-{i + 1:05}-of-{count:05}.gguf" for i in range(count)]
+    if number != 1:
+        raise LoadError(f"{path.name} is part {number} of {count} of a split GGUF; give the first part, {names[0]}.")
+    missing = [name for name in names if not (path.parent / name).is_file()]
+    if missing:
+        raise LoadError(
+            f"{path.name} is part 1 of {count} of a split GGUF, and {missing[0]} is missing; "
+            "keep all parts in one folder."
+        )
+    return tuple(path.parent / name for name in names)
 
 
 def converted_folder(name: str, key: str) -> Path:
@@ -76,9 +97,10 @@ def convert(
     """
     from huggingface_hub.errors import StrictDataclassError
 
-    with path.open("rb") as file:
-        if file.read(4) != _MAGIC:
-            raise LoadError(f"{path.name} is not a GGUF file; choose one, or give a folder as path:FOLDER.")
+    for part_path in split_parts(path):
+        with part_path.open("rb") as file:
+            if file.read(4) != _MAGIC:
+                raise LoadError(f"{part_path.name} is not a GGUF file; choose one, or give a folder as path:FOLDER.")
     try:
         _convert(path, folder, progress, eos_ids, licence)
     except StrictDataclassError as error:
@@ -99,17 +121,23 @@ def _convert(path: Path, folder: Path, progress: Progress, eos_ids: tuple[int, .
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
     progress(0.0, f"Reading {path.name}.")
-    reader = GGUFReader(path)
-    fields = read_fields(reader)
+    readers = [GGUFReader(part_path) for part_path in split_parts(path)]
+    fields, tensors = read_fields(readers[0]), [tensor for reader in readers for tensor in reader.tensors]
+    if fields.get("split.count", 1) not in (0, 1, len(readers)):
+        raise LoadError(f"{path.name} is one part of a split GGUF; give its parts the names that gguf-split gave them.")
     parsed = load_gguf_checkpoint(str(path))
-    parsed["config"] = complete_config(path.name, fields, _rope_tensors(reader), parsed["config"])
+    parsed["config"] = complete_config(path.name, fields, _rope_tensors(tensors), parsed["config"])
+    if len(readers) > 1:  # transformers sees the first part alone
+        parsed["config"]["tie_word_embeddings"] = all(tensor.name != "output.weight" for tensor in tensors)
     model = _empty_model(parsed["config"], path.name)
     count = sum(weight.numel() for weight in model.parameters())
     dtype = _stored_dtype(count)
     require_space(folder, dtype.itemsize * count, f"converting {path.name}")
     progress(0.2, f"Reading the tokenizer of {path.name}.")
     build_tokenizer(path, fields).save_pretrained(folder)
-    weights = _dequantise(path.name, reader, model, parsed, dtype, part(progress, 0.4, 0.9))
+    weights = _dequantise(
+        path.name, fields["general.architecture"], tensors, model, parsed, dtype, part(progress, 0.4, 0.9)
+    )
     _check_complete(weights, model, path.name)
     progress(0.9, f"Saving {path.name} as safetensors.")
     _save_weights(weights, folder)
@@ -139,11 +167,11 @@ def _empty_model(config: dict[str, Any], name: str) -> Any:
     return model
 
 
-def _rope_tensors(reader: Any) -> dict[str, Any]:
+def _rope_tensors(tensors: list[Any]) -> dict[str, Any]:
     """name of every tensor -> None, or its values where they are factors of the rope's frequencies."""
     from gguf import dequantize
 
-    read = {tensor.name: tensor for tensor in reader.tensors}
+    read = {tensor.name: tensor for tensor in tensors}
     values = {
         name: dequantize(read[name].data, read[name].tensor_type).ravel() for name in ROPE_TENSORS if name in read
     }
@@ -151,7 +179,7 @@ def _rope_tensors(reader: Any) -> dict[str, Any]:
 
 
 def _dequantise(
-    name: str, reader: Any, model: Any, parsed: dict[str, Any], dtype: Any, progress: Progress
+    name: str, architecture: str, tensors: list[Any], model: Any, parsed: dict[str, Any], dtype: Any, progress: Progress
 ) -> dict[str, Any]:
     """transformers' name -> tensor in `dtype`. Raises LoadError for a tensor that the model has no place for."""
     import numpy as np
@@ -159,13 +187,12 @@ def _dequantise(
     from gguf import dequantize
     from transformers.modeling_gguf_pytorch_utils import TENSOR_PROCESSORS, TensorProcessor, get_gguf_hf_weights_map
 
-    architecture = reader.fields["general.architecture"].contents()
     processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=parsed["config"])
     names = get_gguf_hf_weights_map(model, processor)
     # a processor of a mixture of experts puts the tensors that it merges here itself
     weights = parsed["tensors"] = {}
-    for done, tensor in enumerate(reader.tensors):
-        progress(done / len(reader.tensors), "Converting the weights to safetensors, once.")
+    for done, tensor in enumerate(tensors):
+        progress(done / len(tensors), "Converting the weights to safetensors, once.")
         values = dequantize(tensor.data, tensor.tensor_type)
         result = processor.process(weights=values, name=tensor.name, tensor_key_mapping=names, parsed_parameters=parsed)
         if result.name in names:

@@ -81,9 +81,9 @@ def stored(architecture, model):
         yield name, np.ascontiguousarray(value)
 
 
-def write(path, architecture, model, keys=(), tensors=()):
-    """A GGUF file of `model`; `keys` are the architecture's further ones, or whole names with a dot before them."""
-    config, writer = model.config, GGUFWriter(path, architecture)
+def write(path, architecture, model, keys=(), tensors=(), **options):
+    """A GGUF file of `model`, with further `keys` of its architecture; `options` are those of GGUFWriter."""
+    config, writer = model.config, GGUFWriter(path, architecture, **options)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
@@ -109,7 +109,7 @@ def write(path, architecture, model, keys=(), tensors=()):
         add.get(type(value), writer.add_array)(f"{architecture}.{key}", value)
     for name, value in [*stored(architecture, model), *dict(tensors).items()]:
         writer.add_tensor(name, value)
-    writer.write_header_to_file()
+    writer.write_header_to_file(path)
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
@@ -267,3 +267,32 @@ def test_a_tensor_that_the_model_has_no_place_for_is_refused_by_name(tmp_path):
     path = write(tmp_path / "m.gguf", "qwen2", make("qwen2"), tensors=tensors)
     with pytest.raises(LoadError, match=r"no place for its tensor blk\.0\.attn_sinks\.weight"):
         resolve(f"gguf:{path}")
+
+
+# ---- split files
+
+
+@pytest.fixture
+def split(tmp_path):
+    """(the first part, the model): its own output head lies in the last part, which transformers does not see."""
+    model = make("qwen2", tie_word_embeddings=False)
+    write(tmp_path / "m.gguf", "qwen2", model, split_max_tensors=9)
+    parts = sorted(tmp_path.glob("m-*.gguf"))
+    assert len(parts) > 2 and not (tmp_path / "m.gguf").exists()
+    return parts, model
+
+
+def test_a_split_file_is_read_from_its_first_part(split):
+    assert_equal(split[0][0], split[1])
+
+
+def test_a_part_of_a_split_file_says_which_it_is_and_what_to_do(split):
+    parts, count = split[0], len(split[0])
+    with pytest.raises(LoadError, match=f"part 2 of {count} of a split GGUF; give the first part, {parts[0].name}"):
+        resolve(f"gguf:{parts[1]}")
+    parts[-1].unlink()
+    with pytest.raises(LoadError, match=f"part 1 of {count} .*{parts[-1].name} is missing"):
+        resolve(f"gguf:{parts[0]}")
+    renamed = parts[0].rename(parts[0].with_name("renamed.gguf"))
+    with pytest.raises(LoadError, match="one part of a split GGUF"):
+        resolve(f"gguf:{renamed}")
