@@ -58,7 +58,10 @@ def inspect(
     if not any((folder / file).is_file() for file in _TOKENIZER_FILES):
         raise LoadError(f"{name} comes without a tokenizer; save its tokenizer into the same folder ({folder}).")
     if not ours:
+        _check_quantised(config, name)
         _check_causal(config, name)
+        if has_text_model(config):
+            note = " ".join(filter(None, (note, "A multimodal model; only its text model is run.")))
     return Checkpoint(
         folder,
         name,
@@ -80,6 +83,25 @@ def is_causal(architectures: list[str], model_type: str) -> bool:
     return model_type in CAUSAL
 
 
+def has_text_model(config: dict[str, Any]) -> bool:
+    """Whether this is a multimodal model whose text model is a causal language model of its own."""
+    text = config.get("text_config")
+    return isinstance(text, dict) and isinstance(text.get("model_type"), str) and is_causal([], text["model_type"])
+
+
+def _check_quantised(config: dict[str, Any], name: str) -> None:
+    """Refuse weights in a packed form; transformers unpacks only mxfp4 everywhere, without another package."""
+    quantised = config.get("quantization_config")
+    if not quantised:
+        return
+    method = quantised.get("quant_method", "an unnamed method") if isinstance(quantised, dict) else "an unnamed method"
+    if method != "mxfp4":
+        raise LoadError(
+            f"The weights of {name} are quantised by {method}, which is not supported; "
+            "choose the unquantised model, or a GGUF file of it."
+        )
+
+
 def _check_causal(config: dict[str, Any], name: str) -> None:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
@@ -90,6 +112,8 @@ def _check_causal(config: dict[str, Any], name: str) -> None:
         code = " It brings code of its own, which is never run." if "auto_map" in config else ""
         raise LoadError(f"{name} is a '{model_type}', which transformers does not know.{code} Choose another model.")
     architectures = config.get("architectures") or []
+    if has_text_model(config):
+        return
     if not isinstance(architectures, list) or not is_causal(architectures, model_type):
         kind = ", ".join(map(str, architectures)) or model_type
         raise LoadError(f"{name} is not a causal language model but {kind}; choose a model that writes text.")

@@ -6,10 +6,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from support.tiny_sources import refusal, tiny_llama, tiny_tokenizer
-from transformers import BertConfig, BertModel
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    Gemma3Config,
+    Gemma3ForConditionalGeneration,
+)
 
 from specviz.core.errors import LoadError
-from specviz.sources import TerminalBar, checkpoint_config, load_checkpoint, normalise, resolve
+from specviz.sources import TerminalBar, checkpoint_config, load_checkpoint, normalise, reading, resolve
 from specviz.sources.progress import part, size
 
 
@@ -136,6 +142,49 @@ def test_damaged_files_are_load_errors_in_words(folder):
     (folder / "config.json").write_text('{"model_type": "llama", "hidden_size": "wide"}')
     with pytest.raises(LoadError, match="config of tiny cannot be read"):
         checkpoint_config(checkpoint)
+
+
+def test_a_tokenizer_that_tokenizers_cannot_read_is_a_load_error(folder):
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pre_tokenizer": {"type": "OfNextYear"}}))
+    with pytest.raises(LoadError, match="tokenizer of tiny cannot be read"):
+        load_checkpoint(resolve(f"path:{folder}"), "float32")
+
+
+def test_a_tokenizer_that_needs_a_package_names_it(folder, monkeypatch):
+    def fail(*args, **options):
+        raise ValueError("You need to have sentencepiece or tiktoken installed to convert a slow tokenizer.")
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", fail)
+    monkeypatch.setattr(reading, "find_spec", lambda module: None)
+    with pytest.raises(LoadError) as caught:
+        load_checkpoint(resolve(f"path:{folder}"), "float32")
+    assert "needs the package sentencepiece" in str(caught.value) and "damaged" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["awq", "gptq", "bitsandbytes", "fp8"])
+def test_weights_in_a_packed_form_are_refused_by_its_name(folder, method):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": method}}))
+    assert f"quantised by {method}, which is not supported" in refusal(f"path:{folder}")
+
+
+def test_the_text_model_of_a_multimodal_model_is_read(tmp_path):
+    torch.manual_seed(0)
+    size = {"hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2}
+    text = {**size, "vocab_size": 40, "num_hidden_layers": 2, "num_key_value_heads": 1, "head_dim": 8}
+    vision = {**size, "num_hidden_layers": 1, "image_size": 28, "patch_size": 14}
+    whole = Gemma3ForConditionalGeneration(
+        Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=4)
+    ).eval()
+    whole.save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    checkpoint = resolve(f"path:{tmp_path}")
+    assert "only its text model is run" in checkpoint.note and checkpoint_config(checkpoint).vocab_size == 40
+    model, _ = load_checkpoint(checkpoint, "float32")
+    ids = torch.arange(20)[None]
+    with torch.no_grad():
+        assert type(model).__name__ == "Gemma3ForCausalLM" and torch.equal(model(ids).logits, whole(ids).logits)
 
 
 def test_no_weight_is_left_to_chance(folder):
