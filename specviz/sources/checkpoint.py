@@ -21,12 +21,48 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 
 
+# what a generation config may ask of decoding without a setting for it -> the values that ask for nothing
+_NOT_APPLIED: dict[str, tuple[Any, ...]] = {
+    "encoder_repetition_penalty": (1,),
+    "no_repeat_ngram_size": (0,),
+    "encoder_no_repeat_ngram_size": (0,),
+    "bad_words_ids": (),
+    "suppress_tokens": (),
+    "begin_suppress_tokens": (),
+    "min_length": (0,),
+    "min_new_tokens": (0,),
+    "forced_bos_token_id": (),
+    "forced_eos_token_id": (),
+    "forced_decoder_ids": (),
+    "force_words_ids": (),
+    "constraints": (),
+    "sequence_bias": (),
+    "exponential_decay_length_penalty": (),
+    "num_beams": (1,),
+    "num_beam_groups": (1,),
+    "diversity_penalty": (0,),
+    "penalty_alpha": (0,),
+    "typical_p": (1,),
+    "epsilon_cutoff": (0,),
+    "eta_cutoff": (0,),
+    "top_h": (),
+    "min_p": (0,),
+    "guidance_scale": (1,),
+    "dola_layers": (),
+    "watermarking_config": (),
+    "stop_strings": (),
+}
+# what it may ask that a setting of the same name does
+_SETTINGS = ("temperature", "top_k", "top_p", "repetition_penalty")
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """Weights, config and tokenizer on disk.
 
     `source` is the text that `resolve` was asked for; `revision` the hub's commit, or the sha256 of a GGUF file where
     that is known. `eos_token_ids` are those of its generation config, else of its config; they may be empty.
+    `usual_settings` are the values of settings, by name, that its generation config asks for; nothing applies them.
     `note` says what a person should know of these weights (where they came from, how they were rounded).
     """
 
@@ -38,6 +74,7 @@ class Checkpoint:
     note: str | None = None
     eos_token_ids: tuple[int, ...] = ()
     has_chat_template: bool = False
+    usual_settings: tuple[tuple[str, float], ...] = ()
 
 
 def inspect(
@@ -62,15 +99,17 @@ def inspect(
         _check_causal(config, name)
         if has_text_model(config):
             note = " ".join(filter(None, (note, "A multimodal model; only its text model is run.")))
+    generation = _generation(folder)
     return Checkpoint(
         folder,
         name,
         source,
         revision,
         licence or _card_licence(folder),
-        note,
-        _eos_token_ids(folder, config),
+        " ".join(filter(None, (note, _decoding_note(generation)))) or None,
+        _eos_token_ids(generation, config),
         _has_chat_template(folder),
+        _usual_settings(generation),
     )
 
 
@@ -167,12 +206,40 @@ def _is_inside(folder: Path, shard: object) -> bool:
     return isinstance(shard, str) and Path(shard).name == shard and (folder / shard).is_file()
 
 
-def _eos_token_ids(folder: Path, config: dict[str, Any]) -> tuple[int, ...]:
-    path = folder / "generation_config.json"
-    generation = read_json(path, "The generation config") if path.is_file() else {}
+def _eos_token_ids(generation: dict[str, Any], config: dict[str, Any]) -> tuple[int, ...]:
+    """The listed end tokens that are ids of this vocabulary; true is no id, although Python counts with it."""
     ids = generation.get("eos_token_id", config.get("eos_token_id"))
+    size = config.get("vocab_size")
+    limit = size if isinstance(size, int) else float("inf")
     ids = ids if isinstance(ids, list) else [ids]
-    return tuple(dict.fromkeys(token for token in ids if isinstance(token, int) and not isinstance(token, bool)))
+    return tuple(dict.fromkeys(token for token in ids if type(token) is int and 0 <= token < limit))
+
+
+def _generation(folder: Path) -> dict[str, Any]:
+    path = folder / "generation_config.json"
+    return read_json(path, "The generation config") if path.is_file() else {}
+
+
+def unapplied_decoding(generation: dict[str, Any]) -> tuple[str, ...]:
+    """What a generation config asks of decoding that no setting does, as "name=value"; defaults are left out."""
+    asked = ((key, generation.get(key)) for key in _NOT_APPLIED)
+    shown = ((key, json.dumps(value)) for key, value in asked if value not in (None, [], {}, *_NOT_APPLIED[key]))
+    return tuple(f"{key}={text if len(text) <= 30 else text[:27] + '...'}" for key, text in shown)
+
+
+def _usual_settings(generation: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    values = ((key, generation.get(key)) for key in _SETTINGS)
+    return tuple((key, value) for key, value in values if type(value) in (int, float))
+
+
+def _decoding_note(generation: dict[str, Any]) -> str:
+    penalty = dict(_usual_settings(generation)).get("repetition_penalty", 1)
+    asked = unapplied_decoding(generation)
+    said = (
+        f"The generation config asks for {', '.join(asked)}; specviz does not apply this." if asked else "",
+        f"The generation config asks for repetition_penalty={penalty}: set it to decode so." if penalty != 1 else "",
+    )
+    return " ".join(filter(None, said))
 
 
 def _has_chat_template(folder: Path) -> bool:

@@ -54,6 +54,34 @@ def test_end_of_text_ids_come_from_the_config_where_there_is_no_generation_confi
     assert checkpoint.eos_token_ids == (3,) and not checkpoint.has_chat_template and checkpoint.licence is None
 
 
+@pytest.mark.parametrize(
+    "asked, note",
+    [
+        ({"suppress_tokens": [1, 2]}, "suppress_tokens=[1, 2]; specviz does not apply this"),
+        ({"min_new_tokens": 20, "no_repeat_ngram_size": 2}, "no_repeat_ngram_size=2, min_new_tokens=20; specviz"),
+        ({"bad_words_ids": [[4]], "forced_bos_token_id": 0}, "bad_words_ids=[[4]], forced_bos_token_id=0"),
+        ({"repetition_penalty": 1.3}, "repetition_penalty=1.3: set it"),
+    ],
+)
+def test_what_a_generation_config_asks_of_decoding_is_told_by_name(folder, asked, note):
+    (folder / "generation_config.json").write_text(json.dumps(asked))
+    assert note in resolve(f"path:{folder}").note
+
+
+def test_what_a_generation_config_leaves_at_its_default_is_not_told(folder):
+    neutral = {"repetition_penalty": 1.0, "num_beams": 1, "min_length": 0, "temperature": 0.7, "top_k": 20}
+    (folder / "generation_config.json").write_text(json.dumps(neutral))
+    checkpoint = resolve(f"path:{folder}")
+    assert checkpoint.note is None
+    assert checkpoint.usual_settings == (("temperature", 0.7), ("top_k", 20), ("repetition_penalty", 1.0))
+
+
+@pytest.mark.parametrize("value", ["x", [[1]], True, {}, -1, 99999, 12])
+def test_an_end_token_that_is_no_token_id_is_left_out(folder, value):
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": value}))
+    assert resolve(f"path:{folder}").eos_token_ids == ()
+
+
 @pytest.mark.parametrize("source", ["", "tiny", "ftp:x", "hub:", "path: ", "embedded:x"])
 def test_an_unknown_source_is_answered_with_the_known_ones(source):
     assert "Use embedded, hub:ID" in refusal(source)
