@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from os.path import commonprefix
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,7 +30,9 @@ class Detokenizer:
     def __init__(self, tokenizer: Any, silent: Iterable[int] = ()) -> None:
         self._tokenizer = tokenizer
         self._silent = frozenset(silent)
-        self._bytes = _byte_ids(tokenizer)
+        self._open = _open_ids(tokenizer)
+        self._special = frozenset(tokenizer.all_special_ids)
+        self._waits = False  # the last token's text depends on the next
         self._ids: list[int] = []
         self._anchor = 0  # the window begins here
         self._settled = ""  # decoded text of the window as emitted
@@ -37,6 +40,7 @@ class Detokenizer:
     def fork(self) -> Detokenizer:
         """An independent copy, for drafts that may not be kept."""
         twin = Detokenizer(self._tokenizer, self._silent)
+        twin._waits = self._waits
         twin._ids, twin._anchor, twin._settled = self._ids.copy(), self._anchor, self._settled
         return twin
 
@@ -45,8 +49,10 @@ class Detokenizer:
         if token_id in self._silent:
             return ""
         self._ids.append(token_id)
-        if token_id in self._bytes:
-            return ""  # a decoder gives up a whole run of bytes if one of them turns out wrong, so it must end first
+        if token_id not in self._special:  # which decode leaves out
+            self._waits = token_id in self._open
+        if self._waits:
+            return ""
         whole = decode_ids(self._tokenizer, self._ids[self._anchor :])
         stable = whole.rstrip(_REPLACEMENT)
         if not stable.startswith(self._settled) or len(stable) <= len(self._settled):
@@ -61,7 +67,7 @@ class Detokenizer:
     def tail(self) -> str:
         """What is held back: the beginning of a character that never ended."""
         whole = decode_ids(self._tokenizer, self._ids[self._anchor :])
-        return whole[len(self._settled) :] if whole.startswith(self._settled) else ""
+        return whole[len(commonprefix((whole, self._settled))) :]
 
     def _move_anchor(self) -> None:
         """Forget the first half of a window that has grown too long, where that leaves the rest as it is."""
@@ -73,16 +79,22 @@ class Detokenizer:
             self._anchor, self._settled = anchor, rest
 
 
-_byte_tables: WeakKeyDictionary[Any, frozenset[int]] = WeakKeyDictionary()
+_open_tables: WeakKeyDictionary[Any, frozenset[int]] = WeakKeyDictionary()
 
 
-def _byte_ids(tokenizer: Any) -> frozenset[int]:
-    """The ids of `<0x00>` to `<0xFF>`, with which SentencePiece tokenizers spell what they have no token for."""
-    if tokenizer not in _byte_tables:
+def _open_ids(tokenizer: Any) -> frozenset[int]:
+    """The ids whose text depends on the token after them, so that it cannot be shown before that one has come.
+
+    `<0x00>` to `<0xFF>` spell what a SentencePiece tokenizer has no token for, and its decoder gives up a whole run of
+    them if one turns out wrong. `hel@@` (CTRL, subword-nmt) loses its mark when `lo` joins it.
+    """
+    if tokenizer not in _open_tables:
         vocabulary = tokenizer.get_vocab()
         names = (f"<0x{byte:02X}>" for byte in range(256))
-        _byte_tables[tokenizer] = frozenset(vocabulary[name] for name in names if name in vocabulary)
-    return _byte_tables[tokenizer]
+        bytes_ = (vocabulary[name] for name in names if name in vocabulary)
+        joined = (number for name, number in vocabulary.items() if name.endswith("@@"))
+        _open_tables[tokenizer] = frozenset((*bytes_, *joined))
+    return _open_tables[tokenizer]
 
 
 class Pieces:

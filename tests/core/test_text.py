@@ -1,9 +1,12 @@
 """Text as it streams: what was emitted and what is held back add up to the tokenizer's own decoding, always."""
 
+import json
 import random
 
 import pytest
 from support.tiny import byte_level_tokenizer, metaspace_tokenizer, words_tokenizer
+from tokenizers import Tokenizer, decoders, models
+from transformers import CTRLTokenizer, PreTrainedTokenizerFast
 
 from specviz.core.settings import Settings
 from specviz.core.text import Detokenizer, Pieces, decode_ids
@@ -78,6 +81,74 @@ def test_text_after_bytes_that_form_no_character_still_streams():
     texts, detokenizer = stream(tokenizer, ids)
     assert "".join(texts) + detokenizer.tail == whole(tokenizer, ids)
     assert "".join(texts).endswith(" the as")
+
+
+WORD_PIECES = [
+    "<unk>",
+    "hel@@",
+    "lo",
+    "wor@@",
+    "ld",
+    "un",
+    "##ing",
+    "play",
+    "a</w>",
+    "the</w>",
+    "▁a",
+    "▁",
+    ".",
+    "n't",
+    "@@",
+]
+DECODERS = {
+    "none": None,
+    "@@ taken off": decoders.BPEDecoder(suffix="@@"),
+    "</w>": decoders.BPEDecoder(suffix="</w>"),
+    "WordPiece": decoders.WordPiece(cleanup=False),
+    "WordPiece, tidied": decoders.WordPiece(),
+    "WordPiece of @@": decoders.WordPiece(prefix="@@"),
+    "CTC": decoders.CTC(),
+    "Metaspace": decoders.Metaspace(),
+    "Metaspace without a prefix": decoders.Metaspace(prepend_scheme="never"),
+    "ByteFallback": decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()]),
+    "Fuse and Strip": decoders.Sequence([decoders.Fuse(), decoders.Strip(content=" ", left=1)]),
+    "Replace": decoders.Replace("▁", " "),
+    "Replace the mark": decoders.Sequence([decoders.Fuse(), decoders.Replace("@@", "")]),
+    "ByteLevel": decoders.ByteLevel(),
+}
+
+
+def decoded_by(decoder):
+    names = {name: number for number, name in enumerate(WORD_PIECES)}
+    tokenizer = Tokenizer(models.WordLevel(names, unk_token="<unk>"))
+    if decoder is not None:
+        tokenizer.decoder = decoder
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+
+
+def ctrl_tokenizer(folder):
+    (folder / "vocab.json").write_text(json.dumps({name: number for number, name in enumerate(WORD_PIECES)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    return CTRLTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"))
+
+
+@pytest.mark.parametrize("kind", [*DECODERS, "CTRL"])
+@pytest.mark.parametrize("seed", range(5))
+def test_every_kind_of_decoder_is_shown_whole(tmp_path, kind, seed):
+    tokenizer = ctrl_tokenizer(tmp_path) if kind == "CTRL" else decoded_by(DECODERS[kind])
+    chance = random.Random(seed)
+    ids = [chance.randrange(len(WORD_PIECES)) for _ in range(40)]
+    for end in range(len(ids)):
+        texts, detokenizer = stream(tokenizer, ids[:end])
+        assert "".join(texts) + detokenizer.tail == whole(tokenizer, ids[:end])
+
+
+def test_a_word_in_joined_pieces_comes_when_its_last_piece_does(tmp_path):
+    tokenizer = ctrl_tokenizer(tmp_path)
+    texts, detokenizer = stream(
+        tokenizer, [WORD_PIECES.index(name) for name in ("hel@@", "lo", "wor@@", "ld", "hel@@")]
+    )
+    assert texts == ["", "hello", "", " world", ""] and detokenizer.tail == " hel@@"
 
 
 def test_a_character_split_over_tokens_comes_after_its_last_one():
