@@ -10,6 +10,7 @@ draft; the exit status is 1 where one does not.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import warnings
@@ -60,12 +61,15 @@ RULES = (
 _MLA = {"num_key_value_heads": 4}
 EXTRA: dict[str, dict[str, Any]] = {
     **dict.fromkeys(
-        ("axk1", "axk2", "bailing_hybrid", "deepseek_v2", "deepseek_v3", "deepseek_v32", "dots3_note",
-         "dots3_note_text", "glm4_moe_lite", "glm_moe_dsa", "kimi_linear", "longcat_flash", "minicpm3", "sarvam_mla",
-         "youtu"), _MLA,
+        ("axk1", "axk2", "bailing_hybrid", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa",
+         "kimi_linear", "longcat_flash", "minicpm3", "sarvam_mla", "youtu"), _MLA,
     ),
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
-    "reformer": {"is_decoder": True},
+    "bamba": {"attn_layer_indices": [1]},
+    "deepseek_v2": {**_MLA, "num_experts_per_tok": 2},
+    "dots1": {"n_routed_experts": 4, "num_experts_per_tok": 2},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
+    "nemotron": {"head_dim": 16, "num_key_value_heads": 2},
     "zaya": {"num_experts_per_tok": 1},
     "hunyuan_v1_dense": {"head_dim": 16},
     "hunyuan_v1_moe": {"head_dim": 16},
@@ -110,7 +114,8 @@ def shrunk(kind: type[PreTrainedConfig]) -> dict[str, Any]:
             facts[name] = shrunk(type(part))
     facts |= {name: token for name, token in _SPECIAL_TOKENS.items() if hasattr(usual, name)}
     facts |= {name: value for name, value in _FLAGS.items() if hasattr(usual, name)}
-    if (kinds := getattr(usual, "layer_types", None)) and not isinstance(getattr(kind, "layer_types", None), property):
+    place = (kind.attribute_map or {}).get("layer_types", "layer_types")
+    if (kinds := getattr(usual, "layer_types", None)) and not isinstance(getattr(kind, place, None), property):
         distinct = list(dict.fromkeys(kinds))
         facts["layer_types"] = (distinct * 4)[: max(4, len(distinct))]
     return facts
@@ -242,7 +247,7 @@ a tree of drafts, and an early exit of all layers.
 def main(names: list[str]) -> int:
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
-    torch.set_num_threads(1)
+    os.environ["CPU_CORES"] = "1"  # tiny products gain nothing from a second thread
     rows = []
     for name in names or CAUSAL:
         rows.append(verdict(name))
