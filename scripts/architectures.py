@@ -152,7 +152,10 @@ def verdict(model_type: str) -> Row:
         model = LanguageModel(module, name=f"A tiny {model_type}")
     except SpecvizError as error:
         return Row(model_type, name, "refused", str(error).removeprefix(f"A tiny {model_type} cannot be used: "))
-    wrong = ", ".join(differences(model, module, prompt, expected))
+    try:
+        wrong = ", ".join(differences(model, module, prompt, expected))
+    except (RuntimeError, IndexError, SpecvizError) as error:
+        wrong = f"accepted, and then fails: {' '.join(str(error).split())[:160]}"
     if wrong:
         return Row(model_type, name, "different", wrong)
     return Row(model_type, name, model.executor.path, "" if model.reads_trees else "chains only, no trees of drafts")

@@ -107,22 +107,25 @@ class PlainExecutor:
             use_cache=True,
             return_dict=True,
             output_hidden_states=hidden,
-            **{self._cache_name: _Bridge(cache, slots, int(slots[0]) if self._own_masks else None)},
+            **{self._cache_name: _Bridge(cache, slots, self._shown(slots, cache.capacity))},
             **({} if self._own_masks else self._places(slots, cache.capacity, tree)),
             **({"logits_to_keep": rows} if self._keeps_rows else {}),
         )
         logits = output.logits[0]
         return (logits, output.hidden_states[-1][0]) if hidden else logits
 
+    def _shown(self, slots: Tensor, capacity: int) -> int:
+        """How many slots a pass is shown: never more than positions, since a module's own buffers may end there."""
+        return int(slots[0]) + len(slots) if self._own_masks else min(capacity, self._limit)
+
     def _places(self, slots: Tensor, capacity: int, tree: TreeRows | None) -> dict[str, Any]:
         """The positions of a pass, and the masks over all slots of the cache: one, or one for each kind of layer."""
         dtype = self.module.dtype
 
         def mask(kind: str) -> Tensor:
-            window = self._window if kind == "sliding_attention" else None
-            return causal_mask(
-                slots, capacity, dtype, window, tree, self._chunk if kind == "chunked_attention" else None
-            )
+            window = self._window if kind == _SLIDING else None
+            chunk = self._chunk if kind == _CHUNKED else None
+            return causal_mask(slots, capacity, dtype, window, tree, chunk)[..., : self._limit]
 
         kinds = dict.fromkeys(self._kinds or (_SLIDING if self._window else _FULL,))
         masks = {kind: mask(kind) for kind in kinds}
@@ -133,19 +136,16 @@ class PlainExecutor:
 
 
 class _Bridge(Cache):
-    """Our cache in the shape that transformers' attention layers write to; `kept` entries are said to lie in it."""
+    """Our cache in the shape that transformers' attention layers write to; they are shown its first `shown` slots."""
 
-    def __init__(self, cache: KVCache, slots: Tensor, kept: int | None) -> None:
-        super().__init__(layers=[_Layer(cache, slots, index, kept) for index in range(len(cache.keys))])
+    def __init__(self, cache: KVCache, slots: Tensor, shown: int) -> None:
+        super().__init__(layers=[_Layer(cache, slots, index, shown) for index in range(len(cache.keys))])
 
 
 class _Layer(CacheLayerMixin):
-    """A layer that shows the whole buffer; or, where `kept` is given, the kept entries and those of the pass alone."""
-
-    def __init__(self, cache: KVCache, slots: Tensor, index: int, kept: int | None) -> None:
+    def __init__(self, cache: KVCache, slots: Tensor, index: int, shown: int) -> None:
         super().__init__()
-        self._cache, self._slots, self._index = cache, slots, index
-        self._shown = cache.capacity if kept is None else kept + len(slots)
+        self._cache, self._slots, self._index, self._shown = cache, slots, index, shown
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing to prepare: the cache makes its buffers at the first write."""

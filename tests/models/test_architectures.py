@@ -9,7 +9,7 @@ import pytest
 
 from scripts.architectures import CAUSAL, PAGE, verdict
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 
 # Each stands for a kind of attention, of positions or of state.
 KINDS = {
@@ -47,7 +47,6 @@ def test_the_page_has_every_kind_and_none_that_differs():
     assert {name: outcomes[name] for name in KINDS} == KINDS
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model_type", [name for name in CAUSAL if name not in KINDS])
 def test_every_other_kind_is_what_the_page_says(model_type):
     assert verdict(model_type).outcome == pages_outcomes()[model_type]

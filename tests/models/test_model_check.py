@@ -14,6 +14,7 @@ from transformers import (
     GptOssConfig,
     MistralConfig,
     MoshiConfig,
+    MptConfig,
 )
 
 from specviz import LanguageModel, Settings, decode, make_draft
@@ -105,6 +106,13 @@ def test_a_module_with_masks_of_its_own_refuses_a_tree_and_exits_early():
         expected = ours.forward(PROMPT[:16])
         assert torch.equal(whole.forward(PROMPT[:16]), expected)
         assert not torch.allclose(half.forward(PROMPT[:16]), expected, atol=1e-2)
+
+
+def test_a_table_of_positional_biases_is_never_asked_beyond_its_last_position():
+    """MPT adds a bias from a buffer as long as its context; a cache has room for more."""
+    config = MptConfig(d_model=32, n_heads=4, n_layers=2, max_seq_len=40, vocab_size=VOCABULARY, eos_token_id=None)
+    mpt = lively(AutoModelForCausalLM.from_config(config))
+    assert written(LanguageModel(mpt), PROMPT, 10) == generated(mpt, PROMPT, 10)
 
 
 def test_attention_sinks_are_kept_with_every_draft():
