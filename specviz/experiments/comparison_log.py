@@ -124,7 +124,8 @@ def _read(path: Path, lines: Sequence[bytes], facts: Mapping[str, Any]) -> list[
             raise ValueError("not the log of a comparison")
     except ValueError as error:
         raise InputError(f"The file {path} is not the log of a comparison of drafts; name another one.") from error
-    other = [name for name in facts if first.get(name) != facts[name]]
+    other = [f"{name} {first.get(name)}, not {facts[name]}" for name in facts if first.get(name) != facts[name]]
     if other:
-        raise InputError(f"The file {path} compares drafts with another {' and '.join(other)}; name another one.")
+        said = f"The file {path} holds another comparison ({'; '.join(other)}); ask for the same, or name another file."
+        raise InputError(said)
     return races

@@ -7,7 +7,7 @@ import pytest
 from support.race_page import open_saved, plain_rounds, race_of, seek, settle
 from support.synthetic_race import race_events
 
-from specviz.traces import DraftToken, Kind, RoundDone, TargetToken, Token, Verdict
+from specviz.traces import DraftToken, Kind, LaneFinished, RaceFinished, RoundDone, TargetToken, Token, Verdict
 from specviz.views.report import race_report
 
 pytestmark = pytest.mark.browser
@@ -121,3 +121,12 @@ def test_a_round_in_flight_that_drafted_nothing_says_so(page, tmp_path):
         seek(page, t)
         settle(page)
         assert page.inner_text('[data-lane="1"] .flight em') == said
+
+
+def test_a_trace_that_was_cut_off_is_shown_to_its_end(page, tmp_path):
+    """Its lanes never finish, so no common clock would lead there."""
+    whole = list(race_of({"standard": plain_rounds(6, 0.5), "tree": plain_rounds(3, 0.5)}))
+    cut = [event for event in whole if not isinstance(event, LaneFinished | RaceFinished)]
+    open_saved(page, tmp_path, cut, race_report(cut))
+    assert page.locator('[data-lane="0"] .counters b').first.inner_text() == "6"
+    assert not headline(page).startswith("Replay")

@@ -34,10 +34,13 @@ export class Playback {
     Object.assign(this, { trace, live, t: 0, following: true, playing: false, pulses: [] });
   }
 
-  /** One lane after the other has no common clock while it runs: all that came is shown. */
+  /**
+   * All that came is shown where lanes have no common clock, one running after the other, and where nothing more comes:
+   * a trace that was cut off has lanes that never finish.
+   */
   get now() {
     if (!this.following) return this.t;
-    return this.trace.sequential ? this.trace.end : raceClock(this.trace);
+    return this.trace.sequential || !this.live ? this.trace.end : raceClock(this.trace);
   }
 
   get atEnd() {
