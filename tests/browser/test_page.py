@@ -367,7 +367,7 @@ def test_a_setup_that_no_address_can_say_is_told_and_not_copied(open_page):
     page.fill("#seed input", "")
     page.click("#link")
     page.wait_for_selector("#line .text-line[data-kind='error']")
-    assert line(page).startswith("The setup cannot be sent as a link. seed must be a number")
+    assert line(page).startswith("The setup cannot be sent as a link. Seed must be a number")
     page.wait_for_timeout(300)  # what comes after the line would have come by now
     assert page.evaluate("navigator.clipboard.readText()") == "kept" and page.url == before
 
