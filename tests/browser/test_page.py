@@ -395,6 +395,15 @@ def test_figures_are_drawn_when_they_are_opened_and_follow_the_theme(open_page):
     assert "conditional" in page.inner_text("#report .numbers >> nth=0")
 
 
+def at_rest(page, expression):
+    """The expression's value once it stays the same: a table fills in several frames."""
+    before = None
+    while (now := page.evaluate(expression)) != before:
+        before = now
+        page.wait_for_timeout(500)
+    return now
+
+
 def test_a_trace_that_is_opened_takes_the_page_with_verdict_table_and_figures(open_page, tmp_path):
     page = open_page()
     run(page, tokens=20, prompt="the cat sat on the mat and the cat sat on")
@@ -408,7 +417,7 @@ def test_a_trace_that_is_opened_takes_the_page_with_verdict_table_and_figures(op
     page.click("#report > button.label-wrap")
     page.click("#report .numbers button.label-wrap >> nth=0")
     page.wait_for_function(f"{NUMBERS}.includes('conditional')")
-    drawn = page.evaluate(NUMBERS)
+    drawn = at_rest(page, NUMBERS)
     page.check("#gallery label:has-text('free') input >> nth=0")
     page.wait_for_function("document.querySelector('#caption')?.innerText.includes('Recorded on')")
     page.wait_for_function(f"drawn => {NUMBERS} !== drawn", arg=drawn)
